@@ -1,0 +1,49 @@
+"""Plays as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nodectl.lang.task import Become, Node, Task, Template
+from nodectl.wire.origin import Origin
+
+
+@dataclass(frozen=True)
+class Section:
+    """pre_tasks, roles, tasks or post_tasks: handlers are flushed at the end of each, as in Ansible (roles and tasks are one)."""
+
+    name: str
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Play:
+    """One play. ``handlers`` holds those of the play and of every role in it, in Ansible's order of search (last wins)."""
+
+    name: str
+    hosts: str
+    origin: Origin
+    hosts_origin: Origin
+    sections: tuple[Section, ...]
+    handlers: tuple[Task, ...]
+    basedir: Path
+    vars: dict[str, Any] = field(default_factory=dict)
+    vars_files: tuple[Template, ...] = ()
+    gather_facts: bool | None = None
+    gather_subset: tuple[str, ...] = ()
+    become: Become = Become()
+    strategy: str = "linear"
+    serial: tuple[Any, ...] = ()
+    max_fail_percentage: Template = None
+    any_errors_fatal: bool = False
+    force_handlers: bool = False
+    environment: tuple[Template, ...] = ()
+    tags: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Playbook:
+    path: Path
+    plays: tuple[Play, ...]

@@ -1,0 +1,25 @@
+"""A role as a value. Its tasks are loaded beside it, not in it: see lang.load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nodectl.wire.origin import Origin
+
+
+@dataclass(frozen=True, eq=False)
+class Role:
+    """One use of a role. ``params`` are the variables given where it is used (roles: - {role: x, bucket: a}).
+
+    Identity matters: two uses with different params are two Role objects. ``parents`` are the roles that depend on it.
+    """
+
+    name: str
+    path: Path
+    defaults: dict[str, Any] = field(default_factory=dict)
+    vars: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
+    origins: dict[str, Origin] = field(default_factory=dict)
+    argument_specs: dict[str, Any] = field(default_factory=dict)

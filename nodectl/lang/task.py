@@ -1,0 +1,93 @@
+"""Tasks and blocks as values. Keywords hold what was written: a text may be a template, evaluated per host by the engine.
+
+What a block or an import gives to the tasks inside it (when, tags, become, vars, environment …) has been pushed down
+by the loader: a Task is complete in itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, Union
+
+from nodectl.lang.role import Role
+from nodectl.wire.origin import Origin
+
+Template = Any  # a JSON-like value in which texts may be Jinja templates
+
+
+@dataclass(frozen=True)
+class LoopControl:
+    loop_var: str = "item"
+    index_var: str = ""
+    label: Template = None
+    pause: float = 0.0
+    extended: bool = False
+
+
+@dataclass(frozen=True)
+class Become:
+    """``enabled`` None means not said at this level: the inventory and the command line decide."""
+
+    enabled: Template = None
+    user: Template = None
+    method: Template = None
+    flags: Template = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task. ``module`` is the short canonical name (apt, not ansible.builtin.apt); ``args`` are unevaluated.
+
+    ``origin`` is the place of the task's first key; ``origins`` maps "args.NAME" and keyword names to theirs.
+    ``loop`` is None, or the list/template to loop over; ``loop_kind`` is "loop" or the with_ lookup ("items", "dict", …).
+    ``listen`` is only set on handlers. ``scope`` are the variables of enclosing blocks, imports and includes, outermost first.
+    """
+
+    module: str
+    args: dict[str, Template]
+    origin: Origin
+    name: Template = ""
+    origins: dict[str, Origin] = field(default_factory=dict)
+    role: Role | None = None
+    when: tuple[Template, ...] = ()
+    loop: Template = None
+    loop_kind: str = "loop"
+    loop_control: LoopControl = LoopControl()
+    register: str = ""
+    scope: tuple[dict[str, Template], ...] = ()
+    vars: dict[str, Template] = field(default_factory=dict)
+    tags: frozenset[str] = frozenset()
+    become: Become = Become()
+    environment: tuple[Template, ...] = ()
+    ignore_errors: Template = False
+    ignore_unreachable: Template = False
+    changed_when: tuple[Template, ...] | None = None
+    failed_when: tuple[Template, ...] | None = None
+    notify: tuple[Template, ...] = ()
+    listen: tuple[str, ...] = ()
+    until: tuple[Template, ...] = ()
+    retries: Template = None
+    delay: Template = None
+    delegate_to: Template = None
+    run_once: bool = False
+    check_mode: Template = None
+    diff: Template = None
+    no_log: Template = False
+    timeout: Template = None
+    any_errors_fatal: bool = False
+    apply_tags: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Block:
+    """block/rescue/always. A plain list of tasks from an import is spliced in by the loader and makes no Block."""
+
+    body: tuple[Node, ...]
+    rescue: tuple[Node, ...]
+    always: tuple[Node, ...]
+    origin: Origin
+    name: str = ""
+
+
+Node = Union[Task, Block]
+IncludeKind = Literal["include_tasks", "include_role"]

@@ -1,0 +1,45 @@
+"""What was measured, and what was judged of it: two different values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Verdict = Literal["pass", "fail", "unknown"]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One reading. ``value`` None means that it could not be had, and ``error`` says why: the judge makes that `unknown`.
+
+    ``name`` is dotted ("disk.scratch.seq_write", "collective.all_reduce.group", "limits.memlock"); ``unit`` is B/s, s, count,
+    bool, text, ppm …; always base units. ``hosts`` are all nodes that took part; ``conditions`` hold what a reader needs to
+    repeat it (bytes per rank, ranks, backend, block size, direct yes/no, file size); ``method`` names the tool and version.
+    ``simulated`` is True where the thing measured stands in for hardware (gloo for NCCL, a loop device for NVMe).
+    """
+
+    name: str
+    value: float | bool | str | None
+    unit: str
+    hosts: tuple[str, ...]
+    method: str
+    conditions: dict[str, Any] = field(default_factory=dict)
+    raw: str = ""
+    error: str = ""
+    simulated: bool = False
+
+
+@dataclass(frozen=True)
+class Check:
+    """A judged measurement of one host. ``reason`` is a sentence with the measured and the expected figure."""
+
+    host: str
+    name: str
+    verdict: Verdict
+    reason: str
+    value: float | bool | str | None = None
+    unit: str = ""
+    floor: float | str | None = None
+    source: str = ""
+    simulated: bool = False
+    raw: str = ""

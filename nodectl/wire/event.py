@@ -1,0 +1,39 @@
+"""What happened, as one line of the journal. Everything that is shown, counted or reported is made from these.
+
+Kinds and their data (``host`` is the inventory name, "" where it is about the run):
+
+    run.start     command, argv, run_id, version, check, diff, playbook, inventory
+    play.start    play, hosts
+    task.start    play, task, role, origin, handler
+    task.end      play, task, role, origin, module, status, result, diff, seconds, handler
+                  status: ok changed failed skipped rescued ignored
+                  (rescued: it failed inside a block that has a rescue; ignored: it failed with ignore_errors)
+    task.item     task, item, status, result, diff
+    host.unreachable / host.lost   reason, kind, hint, task
+    host.stopped  reason          (taken out although nothing failed on it: end_host, the failure budget)
+    handlers.pending  handlers
+    progress      stage, text
+    warning       text, origin
+    check         name, verdict, value, unit, floor, reason, source, simulated, raw
+    verdict       verdict, reasons
+    handoff       path, hosts, excluded, world_size
+    run.end       exit_code, seconds
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict
+
+
+@dataclass(frozen=True)
+class Event:
+    """One moment of a run. ``at`` is seconds since the epoch, UTC. ``data`` holds JSON types only, secrets already masked."""
+
+    kind: str
+    at: float
+    host: str = ""
+    data: Dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> Dict[str, Any]:
+        return {"kind": self.kind, "at": self.at, "host": self.host, **self.data}

@@ -1,0 +1,80 @@
+"""Length-prefixed frames: one JSON header and, for bulk data, raw bytes after it.
+
+Layout, big endian: 4 bytes header length, 4 bytes payload length, header (UTF-8 JSON object with key "t"), payload.
+Frame types, controller to agent: step, cancel (id), blob (id, last), bye. Agent to controller: hello, outcome (id, outcome),
+progress (id, text), beat, bye, crash (traceback: our bug).
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any, Dict, List, NamedTuple, Tuple
+
+HEAD = struct.Struct(">II")
+# A header holds one outcome. Output is capped at 1 MiB per stream by the agent, JSON escapes can make that six times
+# longer, two streams and a diff: 64 MiB refuses garbage without refusing work.
+MAX_HEADER = 64 * 1024 * 1024
+# Bulk data is cut into pieces of 256 KiB: larger than an SSH channel window of 2 MiB divided by eight, so that a beat
+# or a cancel never waits behind more than one piece.
+MAX_PAYLOAD = 256 * 1024
+
+
+class BadFrame(ValueError):
+    """The bytes are not a frame; the stream cannot be trusted any more."""
+
+
+class Frame(NamedTuple):
+    head: Dict[str, Any]
+    payload: bytes = b""
+
+    @property
+    def type(self) -> str:
+        return str(self.head["t"])
+
+
+def encode(head: Dict[str, Any], payload: bytes = b"") -> bytes:
+    """One frame as bytes. Raises BadFrame where the limits are passed: never send what the peer must refuse."""
+    text = json.dumps(head, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+    if len(text) > MAX_HEADER or len(payload) > MAX_PAYLOAD:
+        raise BadFrame(f"frame too large: header {len(text)}, payload {len(payload)} bytes")
+    return HEAD.pack(len(text), len(payload)) + text + payload
+
+
+class Decoder:
+    """Cuts a byte stream into frames; feed it whatever arrived."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> List[Frame]:
+        """All frames complete so far. Raises BadFrame on the first byte that cannot belong to one."""
+        self._buffer += data
+        frames = []
+        while True:
+            frame, used = self._cut()
+            if not used:
+                return frames
+            del self._buffer[:used]
+            frames.append(frame)
+
+    def _cut(self) -> Tuple[Frame, int]:
+        if len(self._buffer) < HEAD.size:
+            return Frame({}), 0
+        header, payload = HEAD.unpack_from(self._buffer)
+        if header > MAX_HEADER or payload > MAX_PAYLOAD or header < 2:
+            raise BadFrame(f"not a frame: lengths {header} and {payload}")
+        end = HEAD.size + header + payload
+        if len(self._buffer) < end:
+            return Frame({}), 0
+        return Frame(_head(bytes(self._buffer[HEAD.size : HEAD.size + header])), bytes(self._buffer[HEAD.size + header : end])), end
+
+
+def _head(raw: bytes) -> Dict[str, Any]:
+    try:
+        head = json.loads(raw.decode("utf-8"))
+    except ValueError as error:
+        raise BadFrame(f"header is not JSON: {error}") from None
+    if not isinstance(head, dict) or not isinstance(head.get("t"), str):
+        raise BadFrame("header is not an object with a type")
+    return head
