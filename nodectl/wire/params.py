@@ -34,6 +34,7 @@ class Spec:
 
     ``free_form`` names the parameter that takes the text of `command: echo hi`.
     ``returns`` maps each documented return value to one sentence. ``example`` is a YAML task.
+    ``open`` means that any further name is taken as it is (set_fact, whose parameters are the user's own names).
     """
 
     summary: str
@@ -45,6 +46,7 @@ class Spec:
     required_if: Tuple[Tuple[str, Any, Tuple[str, ...]], ...] = ()
     returns: Mapping[str, str] = field(default_factory=dict)
     example: str = ""
+    open: bool = False
 
     def canonical(self, name: str) -> Optional[str]:
         """The parameter that ``name`` (or an alias) means, or None."""
@@ -173,7 +175,7 @@ def check_names(spec: Spec, given: Sequence[str]) -> List[Problem]:
     problems = []
     seen: Dict[str, str] = {}
     for name in given:
-        key = spec.canonical(name)
+        key = spec.canonical(name) or (name if spec.open else None)
         if key is None:
             problems.append(Problem(name, f"unknown parameter '{name}'"))
         elif key in seen:
@@ -200,6 +202,8 @@ def validate(spec: Spec, args: Mapping[str, Any]) -> Tuple[Dict[str, Any], List[
     for name, value in given.items():
         key = spec.canonical(name)
         if key is None:
+            if spec.open:
+                values[name] = value
             continue
         try:
             values[key] = convert(spec.params[key], value)
