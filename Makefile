@@ -1,0 +1,61 @@
+# What a person wants to do with nodectl, one target each. `make demo` and `make test` do all the set-up themselves.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LAB := .nodectl/lab
+
+# Debian packages the lab needs on this machine, and those that only the tests need. The one place where they are listed.
+DEMO_PACKAGES := python3-venv debootstrap systemd-container openssh-client iproute2 util-linux e2fsprogs xfsprogs fuse3 procps kmod ca-certificates
+TEST_PACKAGES := $(DEMO_PACKAGES) git shellcheck
+
+# The torch to rehearse with: a CPU build that installs in a minute. A range resolves to a CUDA build of several GB.
+TORCH := torch==2.13.0 numpy
+
+.PHONY: help demo test test-fast lint docs clean prepare-demo prepare-test
+
+help:
+	@echo "make demo       start a lab of three hosts, bootstrap them, train on what was handed off (root)"
+	@echo "make test       the whole suite, lab included (root)"
+	@echo "make test-fast  the tests that need no lab"
+	@echo "make lint       ruff and mypy"
+	@echo "make docs       write the generated pages under docs/modules"
+	@echo "make clean      stop the lab; remove its caches, the virtual environment and all caches of tools"
+
+demo: prepare-demo
+	@.ci/demo "$(BIN)" "$(LAB)"
+
+test: prepare-test
+	$(BIN)/python -m pytest
+
+test-fast: $(VENV)/.test
+	$(BIN)/python -m pytest -m "not lab"
+
+lint: $(VENV)/.test
+	$(BIN)/python -m ruff check nodectl tests
+	$(BIN)/python -m mypy
+
+docs: $(VENV)/.test
+	$(BIN)/nodectl doc --all --out docs/modules
+
+prepare-demo:
+	@.ci/prepare $(DEMO_PACKAGES)
+	@$(MAKE) --no-print-directory $(VENV)/.demo
+
+prepare-test:
+	@.ci/prepare $(TEST_PACKAGES)
+	@$(MAKE) --no-print-directory $(VENV)/.test
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check $(TORCH) -e ".[torch,lab]"
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check $(TORCH) -e ".[torch,lab,test]"
+	@touch $@ $(VENV)/.demo
+
+clean:
+	@.ci/clean "$(BIN)" "$(LAB)"

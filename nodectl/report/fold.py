@@ -1,0 +1,220 @@
+"""Events to summary: what a run came to, per host. Pure: the same events give the same summary, live or a year later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from nodectl.report.exit_code import ExitCode, first
+from nodectl.wire.event import Event
+
+Status = Literal["ok", "failed", "unreachable", "lost", "stopped"]
+Verdict = Literal["pass", "fail", "unknown", "none"]
+
+# A later event may only make the status worse: a host that failed stays failed when the budget then stops the play.
+SEVERITY: dict[Status, int] = {"ok": 0, "stopped": 1, "failed": 2, "unreachable": 3, "lost": 3}
+# These commands promise a proof; a host of theirs without a verdict is not proven. Others (run, plan) promise none.
+PROVING = frozenset({"bootstrap", "verify"})
+
+
+@dataclass
+class Stats:
+    """As Ansible counts: ``ok`` includes what changed and what failed and was ignored."""
+
+    ok: int = 0
+    changed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    rescued: int = 0
+    ignored: int = 0
+
+
+@dataclass
+class HostSummary:
+    """``reason`` says why the status is not ok; ``reasons`` say why the verdict is not pass."""
+
+    status: Status = "ok"
+    stats: Stats = field(default_factory=Stats)
+    pending_handlers: list[str] = field(default_factory=list)
+    verdict: Verdict = "none"
+    reasons: list[str] = field(default_factory=list)
+    checks: list[dict[str, Any]] = field(default_factory=list)
+    reason: str = ""
+    hint: str = ""
+
+    @property
+    def gone(self) -> bool:
+        return self.status in ("unreachable", "lost")
+
+
+@dataclass
+class Summary:
+    """``complete`` is False where the journal ends without run.end: the process was killed, or still runs."""
+
+    command: str = ""
+    run_id: str = ""
+    version: str = ""
+    check: bool = False
+    started: float = 0.0
+    ended: float = 0.0
+    complete: bool = False
+    said_exit_code: int | None = None
+    hosts: dict[str, HostSummary] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    handoff: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        return max(0.0, self.ended - self.started)
+
+    @property
+    def proving(self) -> bool:
+        return self.command in PROVING and not self.check
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What the events say; an interrupted or crashed run says so itself in run.end, and that is kept."""
+        if self.said_exit_code in (ExitCode.BUG, ExitCode.INTERRUPTED):
+            return ExitCode(self.said_exit_code)
+        return first(code for host in self.hosts.values() for code in host_codes(host, self.proving))
+
+
+def host_codes(host: HostSummary, proving: bool) -> list[ExitCode]:
+    """Every exit code that this host is a reason for. Unknown is not a pass, and neither is no verdict where one was promised."""
+    codes = []
+    if host.stats.failed or host.status == "failed":
+        codes.append(ExitCode.TASK_FAILED)
+    if host.gone:
+        codes.append(ExitCode.UNREACHABLE)
+    if host.verdict in ("fail", "unknown") or (proving and host.verdict == "none"):
+        codes.append(ExitCode.NOT_PROVEN)
+    return codes
+
+
+def fold(events: Iterable[Event]) -> Summary:
+    """The summary of one run's events. Kinds that are not known are passed over: an older nodectl reads a newer journal."""
+    summary = Summary()
+    for event in events:
+        summary.started = summary.started or event.at
+        summary.ended = max(summary.ended, event.at)
+        apply = _APPLY.get(event.kind)
+        if apply:
+            apply(summary, event)
+    return summary
+
+
+def _host(summary: Summary, name: str) -> HostSummary:
+    return summary.hosts.setdefault(name, HostSummary())
+
+
+def _worsen(host: HostSummary, status: Status, reason: str, hint: str = "") -> None:
+    if SEVERITY[status] > SEVERITY[host.status]:
+        host.status, host.reason, host.hint = status, reason, hint
+
+
+def _run_start(summary: Summary, event: Event) -> None:
+    data = event.data
+    summary.command = str(data.get("command", ""))
+    summary.run_id = str(data.get("run_id", ""))
+    summary.version = str(data.get("version", ""))
+    summary.check = bool(data.get("check", False))
+    for name in data.get("hosts") or ():
+        _host(summary, name)
+
+
+def _play_start(summary: Summary, event: Event) -> None:
+    for name in event.data.get("hosts") or ():
+        _host(summary, name)
+
+
+def _task_end(summary: Summary, event: Event) -> None:
+    host, stats, status = _host(summary, event.host), _host(summary, event.host).stats, event.data.get("status")
+    result = event.data.get("result") or {}
+    if status in ("ok", "changed", "ignored"):
+        stats.ok += 1
+    if status == "changed" or (status == "ignored" and result.get("changed")):
+        stats.changed += 1
+    if status == "failed":
+        stats.failed += 1
+        _worsen(host, "failed", _why_failed(event.data, result))
+    elif status == "skipped":
+        stats.skipped += 1
+    elif status == "rescued":
+        stats.rescued += 1
+    elif status == "ignored":
+        stats.ignored += 1
+
+
+def _why_failed(data: dict[str, Any], result: dict[str, Any]) -> str:
+    task = title(data)
+    msg = str(result.get("msg") or "failed")
+    return f"{task}: {msg}" if task else msg
+
+
+def title(data: dict[str, Any]) -> str:
+    """A task as Ansible names it: "role : name", or the module where the task has no name."""
+    name = str(data.get("task") or data.get("module") or "")
+    role = str(data.get("role") or "")
+    return f"{role} : {name}" if role and name else role or name
+
+
+def _unreachable(summary: Summary, event: Event) -> None:
+    _worsen(_host(summary, event.host), "unreachable", str(event.data.get("reason", "")), str(event.data.get("hint", "")))
+
+
+def _lost(summary: Summary, event: Event) -> None:
+    _worsen(_host(summary, event.host), "lost", str(event.data.get("reason", "")), str(event.data.get("hint", "")))
+
+
+def _stopped(summary: Summary, event: Event) -> None:
+    _worsen(_host(summary, event.host), "stopped", str(event.data.get("reason", "")))
+
+
+def _pending(summary: Summary, event: Event) -> None:
+    _host(summary, event.host).pending_handlers = [str(name) for name in event.data.get("handlers") or ()]
+
+
+def _check(summary: Summary, event: Event) -> None:
+    keys = ("name", "verdict", "value", "unit", "floor", "reason", "source", "simulated")
+    _host(summary, event.host).checks.append({key: event.data.get(key) for key in keys})
+
+
+def _verdict(summary: Summary, event: Event) -> None:
+    host = _host(summary, event.host)
+    # Whatever is not one of the known words was not judged: unknown.
+    said = event.data.get("verdict")
+    host.verdict = said if said in ("pass", "fail", "unknown") else "unknown"
+    host.reasons = [str(reason) for reason in event.data.get("reasons") or ()]
+
+
+def _warning(summary: Summary, event: Event) -> None:
+    text = str(event.data.get("text", ""))
+    line = f"{event.host}: {text}" if event.host else text
+    if line not in summary.warnings:
+        summary.warnings.append(line)
+
+
+def _handoff(summary: Summary, event: Event) -> None:
+    summary.handoff = dict(event.data)
+
+
+def _run_end(summary: Summary, event: Event) -> None:
+    summary.complete = True
+    summary.said_exit_code = event.data.get("exit_code")
+
+
+_APPLY: dict[str, Callable[[Summary, Event], None]] = {
+    "run.start": _run_start,
+    "play.start": _play_start,
+    "task.end": _task_end,
+    "host.unreachable": _unreachable,
+    "host.lost": _lost,
+    "host.stopped": _stopped,
+    "handlers.pending": _pending,
+    "check": _check,
+    "verdict": _verdict,
+    "warning": _warning,
+    "handoff": _handoff,
+    "run.end": _run_end,
+}

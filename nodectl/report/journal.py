@@ -1,0 +1,74 @@
+"""The journal of a run: one JSON object per line, appended and never rewritten.
+
+It is the only record; report.json, the closing table and the handoff are made from it. A line is one write(2) on a file opened
+with O_APPEND, so a process that dies leaves at most one torn line, the last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from nodectl.wire.event import Event
+from nodectl.wire.secret import MASK, Secret
+
+
+class BadJournal(ValueError):
+    """The file is not a journal of nodectl; the text names file and line."""
+
+
+class Journal:
+    """Appends events to ``path``; safe to call from any thread. The file is for its owner only: results may hold what a node says."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        line = json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":"), default=_plain).encode("ascii") + b"\n"
+        with self._lock:
+            written = os.write(self._file, line)
+            while written < len(line):  # a full disk or a signal can cut a write short
+                written += os.write(self._file, line[written:])
+
+    def close(self) -> None:
+        """Idempotent. The data is on the disk afterwards, not only in the kernel."""
+        with self._lock:
+            if self._file >= 0:
+                os.fsync(self._file)
+                os.close(self._file)
+                self._file = -1
+
+
+def _plain(value: Any) -> Any:
+    """JSON for the types that ought not to be there; the journal must not be what ends a run."""
+    if isinstance(value, Secret):
+        return MASK
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=str)
+    return str(value)
+
+
+def read_journal(path: Path) -> list[Event]:
+    """The events of a run, in order. A torn last line is left out: the process died while writing it. Raises BadJournal, OSError."""
+    events = []
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            events.append(_event(line))
+        except (ValueError, KeyError, TypeError) as error:
+            if number == len(lines):
+                break
+            raise BadJournal(f"{path}:{number}: not an event of nodectl ({error})") from None
+    return events
+
+
+def _event(line: bytes) -> Event:
+    data = json.loads(line)
+    return Event(kind=str(data.pop("kind")), at=float(data.pop("at")), host=str(data.pop("host")), data=data)

@@ -1,0 +1,57 @@
+"""report.json: what scripts may rely on."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from nodectl.report.fold import HostSummary, Summary
+
+
+def report(summary: Summary) -> dict[str, Any]:
+    """The summary as JSON types. Per host: status, stats, pending_handlers, verdict, checks, and the sentences behind them."""
+    return {
+        "run_id": summary.run_id,
+        "command": summary.command,
+        "version": summary.version,
+        "check": summary.check,
+        "started": _utc(summary.started),
+        "seconds": round(summary.seconds, 3),
+        "complete": summary.complete,
+        "exit_code": int(summary.exit_code),
+        "hosts": {name: _host(host) for name, host in summary.hosts.items()},
+        "handoff": summary.handoff,
+        "warnings": summary.warnings,
+    }
+
+
+def _host(host: HostSummary) -> dict[str, Any]:
+    return {
+        "status": host.status,
+        "stats": asdict(host.stats),
+        "pending_handlers": host.pending_handlers,
+        "verdict": host.verdict,
+        "checks": host.checks,
+        "reason": host.reason,
+        "hint": host.hint,
+        "reasons": host.reasons,
+    }
+
+
+def _utc(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds") if seconds else ""
+
+
+def text(summary: Summary) -> str:
+    return json.dumps(report(summary), indent=2, ensure_ascii=False) + "\n"
+
+
+def write_report(summary: Summary, path: Path) -> None:
+    """Replaces ``path`` in one step, so that a reader never sees half a report."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(text(summary), encoding="utf-8")
+    os.replace(part, path)

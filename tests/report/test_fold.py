@@ -1,0 +1,178 @@
+"""Events to summary: every truth of a run, and the exit code that follows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodectl.report.exit_code import MEANING, ExitCode, first
+from nodectl.report.fold import Summary, fold
+from nodectl.report.json import report, write_report
+from nodectl.wire.event import Event
+
+
+def task(host: str, status: str, **data: Any) -> Event:
+    return Event("task.end", 2.0, host, {"task": "t", "role": "", "module": "command", "status": status, "result": {}, **data})
+
+
+def start(command: str = "run", check: bool = False, hosts: tuple[str, ...] = ("n1",)) -> list[Event]:
+    return [
+        Event("run.start", 1.0, "", {"command": command, "run_id": "r", "version": "0", "check": check}),
+        Event("play.start", 1.5, "", {"play": "p", "hosts": list(hosts)}),
+    ]
+
+
+def verdict(host: str, word: str, *reasons: str) -> Event:
+    return Event("verdict", 3.0, host, {"verdict": word, "reasons": list(reasons)})
+
+
+STATS = [
+    # (status, result) → the counters that move, by Ansible's rules
+    ("ok", {}, {"ok": 1}),
+    ("changed", {"changed": True}, {"ok": 1, "changed": 1}),
+    ("failed", {"msg": "no"}, {"failed": 1}),
+    ("skipped", {}, {"skipped": 1}),
+    ("rescued", {"msg": "no"}, {"rescued": 1}),
+    ("ignored", {"msg": "no"}, {"ok": 1, "ignored": 1}),
+    ("ignored", {"msg": "no", "changed": True}, {"ok": 1, "ignored": 1, "changed": 1}),
+]
+
+
+@pytest.mark.parametrize(("status", "result", "expected"), STATS)
+def test_counts_as_ansible_does(status: str, result: dict[str, Any], expected: dict[str, int]) -> None:
+    stats = vars(fold([*start(), task("n1", status, result=result)]).hosts["n1"].stats)
+    assert {name: count for name, count in stats.items() if count} == expected
+
+
+def events_of(names: str) -> list[Event]:
+    """A short script of a run: words separated by blanks, each an event of host n1 unless it says otherwise."""
+    words = {
+        "ok": task("n1", "ok"),
+        "failed": task("n1", "failed", result={"msg": "no"}),
+        "failed2": task("n2", "failed", result={"msg": "no"}),
+        "ignored": task("n1", "ignored"),
+        "rescued": task("n1", "rescued"),
+        "unreachable": Event("host.unreachable", 2.0, "n1", {"reason": "no route", "hint": "look"}),
+        "lost": Event("host.lost", 2.0, "n1", {"reason": "line broke"}),
+        "stopped": Event("host.stopped", 2.0, "n1", {"reason": "budget"}),
+        "pass": verdict("n1", "pass"),
+        "fail": verdict("n1", "fail", "slow"),
+        "unknown": verdict("n1", "unknown", "timed out"),
+        "odd": verdict("n1", "superb"),
+        "interrupted": Event("run.end", 9.0, "", {"exit_code": 130}),
+        "bug": Event("run.end", 9.0, "", {"exit_code": 70}),
+        "lying": Event("run.end", 9.0, "", {"exit_code": 0}),
+    }
+    return [words[name] for name in names.split()]
+
+
+CODES = [
+    ("run", False, "ok", 0),
+    ("run", False, "ignored rescued", 0),
+    ("run", False, "failed", 2),
+    ("run", False, "unreachable", 4),
+    ("run", False, "lost", 4),
+    ("run", False, "stopped", 0),
+    ("run", False, "failed2 unreachable", 2),
+    ("bootstrap", False, "ok pass", 0),
+    ("bootstrap", False, "ok fail", 3),
+    ("bootstrap", False, "ok unknown", 3),
+    ("bootstrap", False, "ok odd", 3),
+    # a promised proof that never came is not a pass
+    ("bootstrap", False, "ok", 3),
+    ("bootstrap", False, "stopped", 3),
+    ("verify", False, "ok", 3),
+    ("bootstrap", True, "ok", 0),
+    ("bootstrap", False, "unreachable", 4),
+    ("bootstrap", False, "lost unknown", 4),
+    ("bootstrap", False, "failed", 2),
+    ("bootstrap", False, "failed unknown unreachable", 2),
+    ("bootstrap", False, "ok pass interrupted", 130),
+    ("bootstrap", False, "failed bug", 70),
+    ("bootstrap", False, "failed lying", 2),
+]
+
+
+@pytest.mark.parametrize(("command", "check", "script", "code"), CODES, ids=[f"{c[0]}{'-check' if c[1] else ''}: {c[2]}" for c in CODES])
+def test_exit_code(command: str, check: bool, script: str, code: int) -> None:
+    assert int(fold([*start(command, check), *events_of(script)]).exit_code) == code
+
+
+STATUS = [
+    ("ok", "ok", ""),
+    ("failed", "failed", "t: no"),
+    ("failed stopped", "failed", "t: no"),
+    ("stopped failed", "failed", "t: no"),
+    ("failed lost", "lost", "line broke"),
+    ("unreachable", "unreachable", "no route"),
+    ("unreachable lost", "unreachable", "no route"),
+    ("stopped", "stopped", "budget"),
+]
+
+
+@pytest.mark.parametrize(("script", "status", "reason"), STATUS, ids=[s[0] for s in STATUS])
+def test_status_only_gets_worse(script: str, status: str, reason: str) -> None:
+    host = fold([*start(), *events_of(script)]).hosts["n1"]
+    assert (host.status, host.reason) == (status, reason)
+
+
+def test_an_empty_journal_is_no_success_story() -> None:
+    summary = fold([])
+    assert not summary.complete
+    assert summary.hosts == {}
+
+
+def test_a_host_without_any_event_is_in_the_report() -> None:
+    summary = fold(start(hosts=("n1", "n2")))
+    assert list(summary.hosts) == ["n1", "n2"]
+
+
+def test_unknown_kinds_are_passed_over() -> None:
+    assert fold([*start(), Event("from.the.future", 2.0, "n9", {})]).hosts.keys() == {"n1"}
+
+
+@pytest.mark.parametrize(("codes", "expected"), [([], 0), ([3, 4], 4), ([4, 3, 2], 2), ([3], 3), ([0, 4], 4)])
+def test_first_of_several(codes: list[int], expected: int) -> None:
+    assert first(ExitCode(code) for code in codes) == expected
+
+
+def test_every_code_has_a_meaning() -> None:
+    assert set(MEANING) == set(ExitCode)
+
+
+def full() -> Summary:
+    check = {"name": "disk.seq_write", "verdict": "fail", "value": 1.0, "unit": "B/s", "floor": 2.0, "reason": "slow", "source": "s", "simulated": True, "raw": "…"}
+    return fold([
+        *start("bootstrap", hosts=("n1", "n2")),
+        task("n1", "changed"),
+        Event("handlers.pending", 2.0, "n2", {"handlers": ["restart sshd"]}),
+        task("n2", "failed", role="base", task="install", result={"msg": "no space"}),
+        Event("check", 2.5, "n1", check),
+        verdict("n1", "fail", "slow"),
+        Event("warning", 2.6, "n1", {"text": "careful"}),
+        Event("warning", 2.7, "n1", {"text": "careful"}),
+        Event("handoff", 3.0, "", {"path": "h", "hosts": [], "excluded": ["n1", "n2"], "world_size": 0}),
+        Event("run.end", 11.0, "", {"exit_code": 2, "seconds": 10.0}),
+    ])
+
+
+def test_report_json_holds_what_scripts_rely_on(tmp_path: Path) -> None:
+    write_report(full(), tmp_path / "report.json")
+    data = json.loads((tmp_path / "report.json").read_text())
+    assert data == report(full())
+    assert data["exit_code"] == 2
+    assert data["complete"] is True
+    assert data["seconds"] == 10.0
+    assert data["warnings"] == ["n1: careful"]
+    n1, n2 = data["hosts"]["n1"], data["hosts"]["n2"]
+    assert n1["stats"] == {"ok": 1, "changed": 1, "failed": 0, "skipped": 0, "rescued": 0, "ignored": 0}
+    assert n1["verdict"] == "fail"
+    assert n1["checks"] == [
+        {"name": "disk.seq_write", "verdict": "fail", "value": 1.0, "unit": "B/s", "floor": 2.0, "reason": "slow", "source": "s", "simulated": True}
+    ]
+    assert (n2["status"], n2["pending_handlers"], n2["verdict"]) == ("failed", ["restart sshd"], "none")
+    assert n2["reason"] == "base : install: no space"
+    assert list(tmp_path.iterdir()) == [tmp_path / "report.json"]

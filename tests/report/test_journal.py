@@ -1,0 +1,107 @@
+"""The journal survives what processes do: threads, torn lines, secrets, odd texts."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodectl.report.journal import BadJournal, Journal, read_journal
+from nodectl.report.redact import Redactor
+from nodectl.wire.event import Event
+from nodectl.wire.secret import MASK, Secret
+
+JSON = st.recursive(st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3))
+
+
+def write(path: Path, *events: Event) -> Path:
+    journal = Journal(path)
+    for event in events:
+        journal(event)
+    journal.close()
+    journal.close()  # idempotent
+    return path
+
+
+@given(kind=st.text(), host=st.text(), value=JSON)
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, kind: str, host: str, value: Any) -> None:
+    event = Event(kind, 1.25, host, {"value": value})
+    path = tmp_path_factory.mktemp("journal") / "events.jsonl"
+    assert read_journal(write(path, event)) == [event]
+
+
+def test_only_the_owner_reads_it(tmp_path: Path) -> None:
+    assert write(tmp_path / "j", Event("x", 1.0)).stat().st_mode & 0o777 == 0o600
+
+
+def test_appends_to_what_is_there(tmp_path: Path) -> None:
+    path = write(tmp_path / "j", Event("a", 1.0))
+    assert [event.kind for event in read_journal(write(path, Event("b", 2.0)))] == ["a", "b"]
+
+
+def test_lines_of_threads_never_mix(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j")
+
+    def emit(host: str) -> None:
+        for number in range(100):
+            journal(Event("progress", float(number), host, {"text": host * 500}))
+
+    threads = [threading.Thread(target=emit, args=(f"n{i}",)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    journal.close()
+    events = read_journal(tmp_path / "j")
+    assert len(events) == 400
+    for i in range(4):
+        assert [event.at for event in events if event.host == f"n{i}"] == [float(n) for n in range(100)]
+
+
+def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "j", Event("a", 1.0), Event("b", 2.0))
+    path.write_bytes(path.read_bytes()[:-9])
+    assert [event.kind for event in read_journal(path)] == ["a"]
+
+
+@pytest.mark.parametrize("line", ["nonsense", "[]", "{}", '{"kind":"a","at":"soon","host":""}'])
+def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "j"
+    path.write_text(f'{{"kind":"a","at":1,"host":""}}\n{line}\n{{"kind":"b","at":2,"host":""}}\n')
+    with pytest.raises(BadJournal, match=r"j:2: not an event"):
+        read_journal(path)
+
+
+def test_types_that_ought_not_be_there_do_not_end_a_run(tmp_path: Path) -> None:
+    path = write(tmp_path / "j", Event("a", 1.0, "", {"path": Path("/x"), "set": {"b", "a"}, "secret": Secret("hunter22")}))
+    assert read_journal(path)[0].data == {"path": "/x", "set": ["a", "b"], "secret": MASK}
+    assert "hunter22" not in path.read_text()
+
+
+REDACTED = [
+    ("the password is hunter22!", f"the password is {MASK}!"),
+    ({"hunter22": ["a", {"b": "xhunter22x"}]}, {MASK: ["a", {"b": f"x{MASK}x"}]}),
+    (Secret("other"), MASK),
+    (("a", "hunter22-long"), ["a", MASK]),
+    (42, 42),
+    (None, None),
+    ("ab is short", "ab is short"),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), REDACTED)
+def test_redactor(value: Any, expected: Any) -> None:
+    redactor = Redactor([Secret("hunter22"), Secret("hunter22-long"), Secret("ab"), Secret("")])
+    redactor.add(None)
+    assert redactor.value(value) == expected
+
+
+def test_redacted_event_stays_json() -> None:
+    event = Redactor([Secret("1234")]).event(Event("task.end", 1.0, "n1", {"pid": 1234, "text": '"1234"'}))
+    assert json.loads(json.dumps(event.to_json()))["pid"] == 1234
+    assert event.data["text"] == f'"{MASK}"'
