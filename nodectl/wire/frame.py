@@ -1,8 +1,15 @@
 """Length-prefixed frames: one JSON header and, for bulk data, raw bytes after it.
 
 Layout, big endian: 4 bytes header length, 4 bytes payload length, header (UTF-8 JSON object with key "t"), payload.
-Frame types, controller to agent: step, cancel (id), blob (id, last), bye. Agent to controller: hello, outcome (id, outcome),
-progress (id, text), beat, bye, crash (traceback: our bug).
+
+Controller to agent                                     Agent to controller
+    {"t": "step", "step": Step.to_json()}                   {"t": "hello", version, pid, user, uid, python, hostname}
+    {"t": "cancel", "id": step id}                          {"t": "outcome", "id": step id, "outcome": Outcome.to_json()}
+    {"t": "blob", "id": text, "last": bool} + payload       {"t": "progress", "id": step id, "text": line}
+    {"t": "bye"}                                            {"t": "beat"}   {"t": "bye"}
+                                                            {"t": "crash", "text": why, "traceback": lines}  (then it leaves with 70)
+
+Blobs come before the step that names them; the step uses them up. Every step gets exactly one outcome, a cancelled one too.
 """
 
 from __future__ import annotations
@@ -11,6 +18,8 @@ import json
 import struct
 from typing import Any, Dict, List, NamedTuple, Tuple
 
+# Said in the hello; controller and agent come from one source tree, so this only tells a damaged bundle.
+PROTOCOL = "1"
 HEAD = struct.Struct(">II")
 # A header holds one outcome. Output is capped at 1 MiB per stream by the agent, JSON escapes can make that six times
 # longer, two streams and a diff: 64 MiB refuses garbage without refusing work.
