@@ -7,7 +7,7 @@ by the loader: a Task is complete in itself.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, Union
+from typing import Any, Literal
 
 from nodectl.lang.role import Role
 from nodectl.wire.origin import Origin
@@ -89,5 +89,5 @@ class Block:
     name: str = ""
 
 
-Node = Union[Task, Block]
+Node = Task | Block
 IncludeKind = Literal["include_tasks", "include_role"]

@@ -59,7 +59,7 @@ class Decoder:
     def feed(self, data: bytes) -> List[Frame]:
         """All frames complete so far. Raises BadFrame on the first byte that cannot belong to one."""
         self._buffer += data
-        frames = []
+        frames: List[Frame] = []
         while True:
             frame, used = self._cut()
             if not used:

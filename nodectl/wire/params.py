@@ -83,7 +83,7 @@ def _text(value: Any) -> str:
 
 
 def _int(value: Any) -> int:
-    if isinstance(value, bool) or isinstance(value, (list, dict)) or value is None:
+    if isinstance(value, (bool, list, dict)) or value is None:
         raise Wrong(f"wants a whole number, not a {_kind(value)}")
     try:
         number = float(value)
@@ -185,10 +185,17 @@ def check_names(spec: Spec, given: Sequence[str]) -> List[Problem]:
     for key, param in spec.params.items():
         if param.required and key not in seen:
             problems.append(Problem("", f"missing parameter '{key}'"))
-    problems += [Problem("", f"{' and '.join(names)} cannot be given together") for names in spec.mutually_exclusive if sum(n in seen for n in names) > 1]
-    problems += [Problem("", f"one of {', '.join(names)} is needed") for names in spec.required_one_of if not any(n in seen for n in names)]
-    problems += [Problem("", f"{' and '.join(names)} are needed together") for names in spec.required_together if 0 < sum(n in seen for n in names) < len(names)]
-    return problems
+    return problems + _check_groups(spec, seen)
+
+
+def _check_groups(spec: Spec, seen: Mapping[str, str]) -> List[Problem]:
+    def given(names: Tuple[str, ...]) -> int:
+        return sum(name in seen for name in names)
+
+    together = [f"{' and '.join(names)} cannot be given together" for names in spec.mutually_exclusive if given(names) > 1]
+    none = [f"one of {', '.join(names)} is needed" for names in spec.required_one_of if not given(names)]
+    half = [f"{' and '.join(names)} are needed together" for names in spec.required_together if 0 < given(names) < len(names)]
+    return [Problem("", text) for text in together + none + half]
 
 
 def validate(spec: Spec, args: Mapping[str, Any]) -> Tuple[Dict[str, Any], List[Problem]]:

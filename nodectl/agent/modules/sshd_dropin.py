@@ -67,7 +67,8 @@ def diff(args: Args, state: State) -> Change:
     if state["text"] != wished:
         actions.append(f"write {args['path']}, reload sshd, prove a fresh login")
     elif mismatches(args["settings"], state["effective"]):
-        raise Failed("written, but not effective: " + "; ".join(mismatches(args["settings"], state["effective"])) + f"; look for these keywords before the Include line of {MAIN}")
+        wrong = "; ".join(mismatches(args["settings"], state["effective"]))
+        raise Failed(f"written, but not effective: {wrong}; look for these keywords before the Include line of {MAIN}")
     return Change(actions, before=state["text"] or "", after=wished if actions else state["text"] or "", before_header=args["path"], after_header=args["path"])
 
 
@@ -167,7 +168,8 @@ def _arm(system: System, args: Args, state: State) -> None:
         restore = f"cp '{held}' '{args['path']}.nodectl' && chmod 600 '{args['path']}.nodectl' && mv -f '{args['path']}.nodectl' '{args['path']}'"
     script = f"#!/bin/sh\n{restore}\nsystemctl try-reload-or-restart {_service(system)}\nrm -rf {HELD}\n"
     system.write_atomic(os.path.join(HELD, "revert"), script.encode(), mode=0o700)
-    armed = system.run(["systemd-run", f"--unit={UNIT}", f"--on-active={args['revert_after']}", "--timer-property=AccuracySec=1s", "/bin/sh", os.path.join(HELD, "revert")], timeout=20.0)
+    timer = [f"--unit={UNIT}", f"--on-active={args['revert_after']}", "--timer-property=AccuracySec=1s"]
+    armed = system.run(["systemd-run", *timer, "/bin/sh", os.path.join(HELD, "revert")], timeout=20.0)
     if armed.rc != 0:
         raise Failed(f"the automatic revert could not be armed, nothing was changed: {armed.stderr.strip()}", rc=armed.rc)
 
