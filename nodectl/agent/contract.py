@@ -25,7 +25,7 @@ Args = Dict[str, Any]
 State = Dict[str, Any]
 
 
-class Failed(Exception):  # noqa: N818 -- said as the node says it
+class Failed(Exception):
     """The node says no. The text is shown to a person; ``values`` become return values of the failed step (rc, stderr, …)."""
 
     def __init__(self, msg: str, **values: Any) -> None:

@@ -127,7 +127,7 @@ def _start(argv: Sequence[str], with_stdin: bool, env: Mapping[str, str], cwd: s
     try:
         return subprocess.Popen(
             list(argv), stdin=subprocess.PIPE if with_stdin else subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=dict(env), cwd=cwd or "/", start_new_session=True, close_fds=True,
+            env=dict(env), cwd=None if cwd == "." else cwd or "/", start_new_session=True, close_fds=True,
         )
     except FileNotFoundError:
         if cwd and not os.path.isdir(cwd):

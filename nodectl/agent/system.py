@@ -59,6 +59,7 @@ class System:
         """Run a program to its end; rc != 0 is no error here. ``timeout`` in seconds; None leaves only the step's own limit.
 
         Raises Failed when the program is not there, the time passed or the step was stopped: then the whole process group was ended.
+        ``cwd`` is "/" when not given; "." is the folder in which the login began.
         """
         environment = dict(self.environment, **(env or {}))
         program = self.which(argv[0]) if "/" not in argv[0] else argv[0]

@@ -1,0 +1,40 @@
+"""Which modules there are. One line per module; the engine reads the same table for the check at load time."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Mapping
+
+from nodectl.agent.contract import Failed
+from nodectl.wire.params import Spec
+
+MODULES: Mapping[str, str] = {
+    "blockinfile": "nodectl.agent.modules.blockinfile",
+    "command": "nodectl.agent.modules.command",
+    "copy": "nodectl.agent.modules.copy",
+    "fabric_facts": "nodectl.agent.facts.fabric",
+    "file": "nodectl.agent.modules.file",
+    "lineinfile": "nodectl.agent.modules.lineinfile",
+    "ping": "nodectl.agent.modules.ping",
+    "setup": "nodectl.agent.modules.setup",
+    "shell": "nodectl.agent.modules.shell",
+    "slurp": "nodectl.agent.modules.slurp",
+    "stat": "nodectl.agent.modules.stat",
+    "wait_for": "nodectl.agent.modules.wait_for",
+}
+
+
+def module(name: str) -> ModuleType:
+    """The module's code. Raises Failed for a name that is not in the table."""
+    if name not in MODULES:
+        raise Failed(f"the agent has no module '{name}'")
+    return importlib.import_module(MODULES[name])
+
+
+def spec(name: str) -> Spec:
+    """The module's parameters. Raises Failed for a name that is not in the table."""
+    declared = module(name).SPEC
+    if not isinstance(declared, Spec):
+        raise TypeError(f"{MODULES[name]}.SPEC is not a Spec")
+    return declared
