@@ -1,0 +1,299 @@
+"""The only door to YAML: text in, plain values with positions out.
+
+A mapping is a ``Map``, a list a ``Seq``: ordinary dict and list that also know where they and their parts stand.
+Everything wrong is collected; a file that is no YAML at all gives its first syntax error and None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nodectl.diagnostics.model import Collector
+from nodectl.lang.scalars import is_sexagesimal, plain
+from nodectl.lang.unsafe import Unsafe
+from nodectl.wire.origin import Origin
+
+# Deeper than any playbook that a person wrote (blocks in blocks reach 10), far below Python's own recursion limit of 1000.
+MAX_DEPTH = 100
+# Values after aliases are followed: an inventory of 2,000 nodes has 50,000; a "billion laughs" file has 10^9.
+MAX_VALUES = 1_000_000
+# Bytes. The largest real vars files (vendored package lists) are below 2 MiB.
+MAX_BYTES = 16 * 1024 * 1024
+_STANDARD = "tag:yaml.org,2002:"
+
+
+class Map(dict[Any, Any]):
+    """A mapping with the places of its keys and values."""
+
+    __slots__ = ("key_at", "origin", "value_at")
+
+    def __init__(self, origin: Origin) -> None:
+        super().__init__()
+        self.origin = origin
+        self.key_at: dict[Any, Origin] = {}
+        self.value_at: dict[Any, Origin] = {}
+
+
+class Seq(list[Any]):
+    """A list with the places of its items."""
+
+    __slots__ = ("item_at", "origin")
+
+    def __init__(self, origin: Origin) -> None:
+        super().__init__()
+        self.origin = origin
+        self.item_at: list[Origin] = []
+
+
+def bare(value: Any) -> Any:
+    """``value`` as plain dict, list and scalars, without positions."""
+    if isinstance(value, dict):
+        return {key: bare(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [bare(item) for item in value]
+    return value
+
+
+def read_text(path: Path, found: Collector, at: Origin | None = None) -> str | None:
+    """The file as text, or None with a diagnostic (at ``at``, the place that named the file) saying why not."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        found.error("E109", f"cannot read {path}: {error.strerror or error}", at or Origin(str(path), 1, 1))
+        return None
+    if len(data) > MAX_BYTES:
+        found.error("E106", f"{path} is larger than {MAX_BYTES // 1024 // 1024} MiB", at or Origin(str(path), 1, 1))
+        return None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        found.error("E109", f"{path} is not UTF-8 text", Origin(str(path), line, column), label="this byte is not UTF-8", help="save the file as UTF-8")
+        return None
+
+
+def load(path: Path, found: Collector, at: Origin | None = None) -> Any:
+    """The value of a YAML file; None when it is empty, unreadable or not YAML (the latter two are in ``found``)."""
+    text = read_text(path, found, at)
+    return None if text is None else parse(text, str(path), found)
+
+
+def parse(text: str, file: str, found: Collector) -> Any:
+    """The value of a YAML text; see ``load``."""
+    builder = _Builder(file, text, found)
+    try:
+        return builder.build(yaml.parse(text, Loader=yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader))
+    except _Stop:
+        return None
+    except yaml.MarkedYAMLError as error:
+        builder.syntax(error)
+    except yaml.reader.ReaderError as error:
+        line, column = text.count("\n", 0, error.position) + 1, error.position - text.rfind("\n", 0, error.position)
+        found.error("E101", "a character that YAML does not allow", Origin(file, line, max(column, 1)), label=str(error.reason))
+    except (yaml.YAMLError, ValueError) as error:
+        found.error("E101", f"not valid YAML: {error}", Origin(file, 1, 1))
+    return None
+
+
+def from_yaml(text: str) -> Any:
+    """For the filters: the plain value of one YAML text; raises ValueError with the first mistake."""
+    found = Collector()
+    value = parse(text, "text", found)
+    for mistake in found.errors:
+        raise ValueError(f"not YAML: {mistake.message} ({mistake.origin})")
+    return bare(value)
+
+
+def to_yaml(value: Any, *, flow: bool | None = None, indent: int | None = None, width: int | None = None, sort_keys: bool = True) -> str:
+    """For the filters: ``value`` as YAML text. ``flow`` None puts innermost collections on one line, as PyYAML does."""
+    return str(yaml.dump(value, Dumper=_Dumper, default_flow_style=flow, indent=indent, width=width, sort_keys=sort_keys, allow_unicode=True))
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def represent_data(self, data: Any) -> Any:
+        if isinstance(data, str):
+            return self.represent_str(str(data))
+        if isinstance(data, bool):
+            return self.represent_bool(data)
+        return self.represent_int(int(data)) if isinstance(data, int) else super().represent_data(data)
+
+
+class _Stop(Exception):
+    """The rest of the file is not worth reading: the mistake is in the collector."""
+
+
+@dataclass
+class _Open:
+    """A collection that has begun and not ended. ``key`` is the pending key of a mapping."""
+
+    value: Map | Seq
+    anchor: str | None
+    key: Any = None
+    key_at: Origin | None = None
+    size: int = 1
+    merges: list[tuple[Any, Origin]] = field(default_factory=list)
+
+
+_NO_KEY = object()
+_MERGE = object()
+
+
+class _Builder:
+    """Puts values together from the parser's events; no recursion, so no depth of text can exhaust the stack."""
+
+    def __init__(self, file: str, text: str, found: Collector) -> None:
+        self.file = file
+        self.text = text
+        self.found = found
+        self.stack: list[_Open] = []
+        self.anchors: dict[str, tuple[Any, int]] = {}
+        self.total = 0
+        self.root: Any = None
+        self.roots = 0
+
+    def build(self, events: Iterator[Any]) -> Any:
+        for event in events:
+            if isinstance(event, yaml.ScalarEvent):
+                at = self.place(event)
+                self.add(self.scalar(event, at), at, 1, event.anchor)
+            elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+                self.open(event)
+            elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+                self.close()
+            elif isinstance(event, yaml.AliasEvent):
+                self.alias(event)
+            elif isinstance(event, yaml.DocumentStartEvent) and self.roots:
+                self.stop("E101", "a second document in one file", self.place(event), "everything after this line would be ignored", "remove the `---`")
+        return self.root
+
+    def stop(self, code: str, message: str, at: Origin, label: str = "", help: str = "") -> None:
+        self.found.error(code, message, at, label=label, help=help)
+        raise _Stop
+
+    def place(self, event: Any) -> Origin:
+        start, end = event.start_mark, event.end_mark
+        if start.line == end.line:
+            return Origin(self.file, start.line + 1, start.column + 1, max(end.column - start.column, 1))
+        return Origin(self.file, start.line + 1, start.column + 1)
+
+    def open(self, event: Any) -> None:
+        at = self.place(event)._replace(width=1)
+        if len(self.stack) >= MAX_DEPTH:
+            self.stop("E106", f"nested more than {MAX_DEPTH} levels deep", at, "this level is too much")
+        if event.tag and event.tag not in (_STANDARD + "map", _STANDARD + "seq", "!", _STANDARD + "omap"):
+            self.tag(event.tag, at)
+        value = Map(at) if isinstance(event, yaml.MappingStartEvent) else Seq(at)
+        self.stack.append(_Open(value, event.anchor, _NO_KEY))
+
+    def close(self) -> None:
+        done = self.stack.pop()
+        if done.merges and isinstance(done.value, Map):
+            self.merge(done.value, done.merges)
+        self.add(done.value, done.value.origin, done.size, done.anchor)
+
+    def alias(self, event: Any) -> None:
+        at = self.place(event)
+        if event.anchor not in self.anchors:
+            self.stop("E101", f"alias *{event.anchor} names no anchor before it", at, "no such anchor", "an anchor cannot be used inside itself either")
+        value, size = self.anchors[event.anchor]
+        self.add(value, at, size, None)
+
+    def add(self, value: Any, at: Origin, size: int, anchor: str | None) -> None:
+        """A finished value goes to where it belongs: the root, the open list, or the open mapping as key or value."""
+        if anchor:
+            self.anchors[anchor] = (value, size)
+        if not self.stack:
+            self.root, self.roots = value, self.roots + 1
+            return
+        top = self.stack[-1]
+        top.size += size
+        if top.size > MAX_VALUES:
+            self.stop("E106", f"more than {MAX_VALUES} values once aliases are followed", at, "reached here")
+        if isinstance(top.value, Seq):
+            top.value.append(value)
+            top.value.item_at.append(at)
+        elif top.key is _NO_KEY:
+            self.key(top, value, at)
+        else:
+            self.pair(top, top.value, value, at)
+
+    def key(self, top: _Open, value: Any, at: Origin) -> None:
+        if isinstance(value, (Map, Seq)):
+            if isinstance(value, Map):
+                self.stop("E108", "a template needs quotes here", at, "YAML reads this brace as the start of a mapping", 'write "{{ … }}" in double quotes')
+            self.stop("E107", "a list cannot be a key", at, "expected a name")
+        top.key, top.key_at = (_MERGE if value == "<<" and at.width == 2 else value), at
+
+    def pair(self, top: _Open, mapping: Map, value: Any, at: Origin) -> None:
+        key, key_at = top.key, top.key_at or at
+        top.key = _NO_KEY
+        if key is _MERGE:
+            top.merges.append((value, at))
+        elif key in mapping:
+            first = mapping.key_at[key]
+            self.found.error("E102", f"duplicate key '{key}'", key_at, label=f"already given on line {first.line}", help="YAML would silently keep only the last one: remove one of them")
+        else:
+            mapping[key], mapping.key_at[key], mapping.value_at[key] = value, key_at, at
+
+    def merge(self, into: Map, merges: list[tuple[Any, Origin]]) -> None:
+        for value, at in merges:
+            for source in value if isinstance(value, Seq) else [value]:
+                if not isinstance(source, Map):
+                    self.found.error("E107", "`<<` merges mappings only", at, label="this is not a mapping")
+                    continue
+                for key in source:
+                    if key not in into:
+                        into[key], into.key_at[key], into.value_at[key] = source[key], source.key_at[key], source.value_at[key]
+
+    def scalar(self, event: Any, at: Origin) -> Any:
+        if event.tag and event.tag != "!":
+            return self.tagged(event, at)
+        if not event.implicit[0] or event.style:
+            return event.value
+        if is_sexagesimal(event.value):
+            self.found.warning("E110", f"{event.value} is the number {plain(event.value)} in YAML", at, label="a base-60 number", help=f"write '{event.value}' in quotes")
+        return plain(event.value)
+
+    def tagged(self, event: Any, at: Origin) -> Any:
+        if event.tag == "!unsafe":
+            return Unsafe(event.value)
+        if event.tag == _STANDARD + "str":
+            return event.value
+        if event.tag in tuple(_STANDARD + kind for kind in ("int", "float", "bool", "null")):
+            return plain(event.value)
+        self.tag(event.tag, at)
+        return event.value
+
+    def tag(self, tag: str, at: Origin) -> None:
+        if tag in ("!vault", "!vault-encrypted"):
+            self.found.error("E105", "vault-encrypted values cannot be read yet", at, label="encrypted here", help="keep the value in an environment variable and read it with lookup('env', …)")
+            return
+        shown = tag.replace(_STANDARD, "!!")
+        self.found.error("E104", f"unknown YAML tag {shown}", at, label="not understood", help="only !unsafe and the standard tags are read")
+
+    def syntax(self, error: yaml.MarkedYAMLError) -> None:
+        """One diagnostic from the parser's complaint, in the words of the mistakes that people make."""
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line, mark.column) if mark else (0, 0)
+        lines = self.text.splitlines() or [""]
+        at = Origin(self.file, line + 1, column + 1)
+        row = lines[min(line, len(lines) - 1)]
+        problem = error.problem or "not valid YAML"
+        tabbed = row[: len(row) - len(row.lstrip())].find("\t")
+        if tabbed >= 0 or "'\\t'" in problem:
+            where = at._replace(column=tabbed + 1) if tabbed >= 0 else at
+            self.found.error("E103", "a tab in the indentation", where, label="YAML indents with spaces only", help="replace the tab by spaces")
+        elif "mapping values are not allowed" in problem:
+            self.found.error("E101", "a `: ` where YAML expects no further key", at, label="here", help="quote a value that holds `: `, and check the indentation of this line")
+        else:
+            self.found.error("E101", f"not valid YAML: {problem}", at, label=error.context or "here", help="check indentation, quotes and brackets on this line and the one before")

@@ -1,0 +1,72 @@
+"""All filters of the language in one table: Jinja's own, and what Ansible adds or changes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jinja2 import Undefined
+from jinja2.filters import FILTERS as JINJA
+
+from nodectl.lang.filters_data import DATA_FILTERS
+from nodectl.lang.filters_text import TEXT_FILTERS
+from nodectl.lang.undefined import Broken, Missing
+
+KINDS: Mapping[str, str] = {
+    "str": "text", "Unsafe": "text", "int": "number", "float": "number", "bool": "boolean", "NoneType": "null", "list": "list", "dict": "mapping",
+}  # fmt: skip
+# Jinja's filters that give generators: as lists they can be counted, printed and used twice.
+_GENERATORS = ("map", "select", "reject", "selectattr", "rejectattr", "batch", "slice")
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in the words of the messages."""
+    return KINDS.get(type(value).__name__, type(value).__name__)
+
+
+def default(value: Any, default_value: Any = "", boolean: bool = False) -> Any:
+    if isinstance(value, Broken):
+        value._fail_with_undefined_error()
+    return default_value if isinstance(value, Undefined) or (boolean and not value) else value
+
+
+def mandatory(value: Any, msg: str | None = None) -> Any:
+    if isinstance(value, Undefined):
+        raise ValueError(msg or f"mandatory variable '{value._undefined_name}' is not defined")
+    return value
+
+
+def type_debug(value: Any) -> str:
+    return "str" if isinstance(value, str) else type(value).__name__
+
+
+def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An undefined value or parameter is an error before the filter looks at it."""
+
+    @functools.wraps(function)
+    def checked(*args: Any, **options: Any) -> Any:
+        for value in (*args, *options.values()):
+            if isinstance(value, Missing):
+                value._fail_with_undefined_error()
+        return function(*args, **options)
+
+    return checked
+
+
+def _listed(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def listed(*args: Any, **options: Any) -> Any:
+        return list(function(*args, **options))
+
+    return listed
+
+
+def _table() -> dict[str, Callable[..., Any]]:
+    table = {name: _strict(function) for name, function in {**DATA_FILTERS, **TEXT_FILTERS, "type_debug": type_debug}.items()}
+    table.update({name: _listed(JINJA[name]) for name in _GENERATORS})
+    table.update(default=default, d=default, mandatory=mandatory)
+    return table
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = _table()

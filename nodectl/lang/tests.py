@@ -1,0 +1,122 @@
+"""Jinja tests that Ansible adds (`x is succeeded`, `x is version(…)`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jinja2 import Undefined
+
+from nodectl.lang.undefined import Broken, Missing
+from nodectl.lang.versions import compare
+
+
+def _result(value: Any, test: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"the test '{test}' wants a registered result, not {value!r}")
+    return value
+
+
+def failed(result: Any) -> bool:
+    return bool(_result(result, "failed").get("failed", False))
+
+
+def succeeded(result: Any) -> bool:
+    return not failed(result)
+
+
+def changed(result: Any) -> bool:
+    found = _result(result, "changed")
+    if "changed" in found or "results" not in found:
+        return bool(found.get("changed", False))
+    return any(isinstance(item, Mapping) and item.get("changed", False) for item in found["results"])
+
+
+def skipped(result: Any) -> bool:
+    return bool(_result(result, "skipped").get("skipped", False))
+
+
+def unreachable(result: Any) -> bool:
+    return bool(_result(result, "unreachable").get("unreachable", False))
+
+
+def regex(value: Any = "", pattern: str = "", ignorecase: bool = False, multiline: bool = False, match_type: str = "search") -> bool:
+    if match_type not in ("search", "match", "fullmatch"):
+        raise ValueError(f"match_type {match_type!r} is not one of search, match, fullmatch")
+    flags = (re.IGNORECASE if ignorecase else 0) | (re.MULTILINE if multiline else 0)
+    return bool(getattr(re.compile(pattern, flags), match_type)(str(value)))
+
+
+def match(value: Any, pattern: str = "", ignorecase: bool = False, multiline: bool = False) -> bool:
+    return regex(value, pattern, ignorecase, multiline, "match")
+
+
+def search(value: Any, pattern: str = "", ignorecase: bool = False, multiline: bool = False) -> bool:
+    return regex(value, pattern, ignorecase, multiline, "search")
+
+
+def version(value: Any, than: Any, operator: str = "==", strict: bool | None = None, version_type: str | None = None) -> bool:
+    if strict:
+        raise ValueError("strict=true is not known here; use version_type='semver'")
+    return compare(value, than, operator, version_type or "loose")
+
+
+def truthy(value: Any, convert_bool: bool = False) -> bool:
+    if convert_bool and isinstance(value, str) and value.lower() in ("false", "no", "off", "0", "n", "f"):
+        return False
+    return bool(value)
+
+
+def falsy(value: Any, convert_bool: bool = False) -> bool:
+    return not truthy(value, convert_bool)
+
+
+def defined(value: Any) -> bool:
+    if isinstance(value, Broken):
+        value._fail_with_undefined_error()
+    return not isinstance(value, Undefined)
+
+
+def undefined(value: Any) -> bool:
+    return not defined(value)
+
+
+def contains(container: Any, item: Any) -> bool:
+    return item in container
+
+
+def subset(value: Any, other: Any) -> bool:
+    return all(item in other for item in value)
+
+
+def superset(value: Any, other: Any) -> bool:
+    return all(item in value for item in other)
+
+
+def _strict(test: Callable[..., bool]) -> Callable[..., bool]:
+    """An undefined value is an error before the test looks at it."""
+
+    def checked(value: Any, *args: Any, **options: Any) -> bool:
+        for item in (value, *args):
+            if isinstance(item, Missing):
+                item._fail_with_undefined_error()
+        return test(value, *args, **options)
+
+    return checked
+
+
+def _table() -> dict[str, Callable[..., bool]]:
+    strict: dict[str, Callable[..., bool]] = {
+        "failed": failed, "failure": failed, "succeeded": succeeded, "success": succeeded, "successful": succeeded,
+        "changed": changed, "change": changed, "skipped": skipped, "skip": skipped,
+        "unreachable": unreachable, "reachable": lambda value: not unreachable(value),
+        "regex": regex, "match": match, "search": search, "version": version, "version_compare": version,
+        "truthy": truthy, "falsy": falsy, "contains": contains,
+        "subset": subset, "issubset": subset, "superset": superset, "issuperset": superset,
+        "all": all, "any": any, "nan": lambda value: value != value, "isnan": lambda value: value != value,
+    }  # fmt: skip
+    return {"defined": defined, "undefined": undefined, **{name: _strict(test) for name, test in strict.items()}}
+
+
+TESTS: Mapping[str, Callable[..., bool]] = _table()
