@@ -1,0 +1,105 @@
+"""A private mount namespace to run modules in (`inside`), and loop devices on images (`disk`)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+_ETC = "mkdir -p {d}/up {d}/work && mount -t tmpfs tmpfs {d} && mkdir {d}/up {d}/work && mount -t overlay -o lowerdir=/etc,upperdir={d}/up,workdir={d}/work overlay /etc && : > /etc/fstab"
+
+
+class Inside:
+    """The other end of inside.py."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        script = f"{_ETC.format(d=folder / 'etc')} && exec {sys.executable} {Path(__file__).with_name('inside.py')} {ROOT}"
+        self.process = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def _ask(self, order: dict[str, Any]) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self.process.stdout.readline() or '{"failed": true, "msg": "the inside ended"}')
+        return answer
+
+    def step(self, module: str, args: dict[str, Any], check: bool = False) -> dict[str, Any]:
+        """The outcome of one module as JSON."""
+        return self._ask({"module": module, "args": args, "check": check})
+
+    def sh(self, command: str) -> str:
+        """stdout of a shell line; fails the test when it fails."""
+        answer = self._ask({"sh": command})
+        assert answer.get("rc") == 0, f"{command}: {answer}"
+        return str(answer["out"])
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(timeout=20)
+
+
+@pytest.fixture
+def inside(tmp_path: Path) -> Iterator[Inside]:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: mounts in a private namespace")
+    (tmp_path / "etc").mkdir()
+    node = Inside(tmp_path)
+    yield node
+    node.close()
+
+
+class LoopDisk:
+    """An image on a loop device; ``serial`` is the image's base name."""
+
+    def __init__(self, image: Path) -> None:
+        self.image = image
+        self.serial = image.stem
+        self.path = subprocess.run(["losetup", "--find", "--show", str(image)], check=True, capture_output=True, text=True).stdout.strip()
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.path)
+
+    def sha256(self) -> str:
+        subprocess.run(["blockdev", "--flushbufs", self.path], check=True)
+        return hashlib.sha256(self.image.read_bytes()).hexdigest()
+
+    def run(self, *argv: str) -> None:
+        subprocess.run([part.replace("DEV", self.path) for part in argv], check=True, capture_output=True, stdin=subprocess.DEVNULL)
+
+
+class DiskMaker:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.made: list[LoopDisk] = []
+
+    def __call__(self, serial: str, mebibytes: int = 16) -> LoopDisk:
+        image = self.folder / f"{serial}.img"
+        with image.open("wb") as handle:
+            handle.truncate(mebibytes * 1024 * 1024)
+        self.made.append(LoopDisk(image))
+        return self.made[-1]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[DiskMaker]:
+    """Makes empty disks; each loop device is detached by its own name at the end."""
+    if os.geteuid() != 0 or shutil.which("losetup") is None:
+        pytest.skip("needs root and losetup: attaches loop devices")
+    maker = DiskMaker(tmp_path)
+    yield maker
+    for made in maker.made:
+        subprocess.run(["delpart", made.path, "1"], check=False, capture_output=True)
+        subprocess.run(["losetup", "--detach", made.path], check=False)
