@@ -7,9 +7,11 @@ import errno
 import os
 import re
 import secrets
+import shutil
 import stat
 import sys
-from typing import BinaryIO, Callable, List, Mapping, NamedTuple, Optional, Sequence
+import time
+from typing import BinaryIO, Callable, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from nodectl.agent.contract import Failed
 from nodectl.agent.processes import Completed, Stopper, execute
@@ -41,7 +43,7 @@ class System:
     """Runs programs, reads and writes files, for one step.
 
     ``environment`` is added to the fixed one; ``blobs`` maps a name to bytes that came with the step; ``progress`` takes a
-    line for the person who waits. ``stopper`` is how another thread ends the step.
+    line for the person who waits. ``stopper`` is how another thread ends the step; ``began`` is when it began.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class System:
     ) -> None:
         self.environment = dict(base_environment(os.environ), **(environment or {}))
         self.stopper = stopper or Stopper()
+        self.began = time.time()
         self._blobs = dict(blobs or {})
         self._progress = progress
 
@@ -100,10 +103,11 @@ class System:
             raise Failed(f"cannot look at {path}: {error.strerror}") from None
 
     def write_atomic(
-        self, path: str, data: bytes, mode: Optional[int] = None, uid: Optional[int] = None, gid: Optional[int] = None, follow: bool = True,
+        self, path: str, data: Union[bytes, BinaryIO], mode: Optional[int] = None, uid: Optional[int] = None, gid: Optional[int] = None, follow: bool = True,
     ) -> None:
         """Replace a file: temporary file beside it, fsync, rename, so that no reader ever sees half of it.
 
+        ``data`` is bytes, or a binary file that is read from where it stands.
         Mode and owner of the old file stay where not given, its extended attributes (SELinux label, ACL) too; a new file is 0644.
         A symlink is followed, or replaced by the file with ``follow=False``. Raises Failed.
         """
@@ -174,10 +178,15 @@ def _unescape(text: str) -> str:
     return _OCTAL.sub(lambda found: chr(int(found.group(1), 8)), text)
 
 
-def _fill(temporary: str, data: bytes, old: Optional[os.stat_result], old_path: str, mode: Optional[int], uid: Optional[int], gid: Optional[int]) -> None:
+def _fill(
+    temporary: str, data: Union[bytes, BinaryIO], old: Optional[os.stat_result], old_path: str, mode: Optional[int], uid: Optional[int], gid: Optional[int],
+) -> None:
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "wb") as file:
-        file.write(data)
+        if isinstance(data, bytes):
+            file.write(data)
+        else:
+            shutil.copyfileobj(data, file, 1024 * 1024)
         file.flush()
         owner = (uid if uid is not None else old.st_uid if old else -1, gid if gid is not None else old.st_gid if old else -1)
         if owner != (-1, -1):
