@@ -1,0 +1,34 @@
+"""nodectl check [PLAYBOOK…] -i HOSTS: read everything, touch no node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nodectl.cli.extra_vars import extra_vars
+from nodectl.cli.loading import load
+from nodectl.cli.mistakes import render_mistakes
+from nodectl.cli.options import extra_vars_option, format_option, inventory_option, limit_option
+from nodectl.diagnostics.model import Collector
+from nodectl.shipped import shipped
+
+
+@click.command("check")
+@click.argument("playbooks", nargs=-1, type=click.Path(path_type=Path))
+@inventory_option
+@limit_option
+@extra_vars_option
+@format_option
+def command(playbooks: tuple[Path, ...], sources: tuple[str, ...], limit: str | None, extra: tuple[str, ...]) -> int:
+    """Find the mistakes in PLAYBOOKS (default: the bootstrap that comes with nodectl) and in an inventory. No node is touched."""
+    found = Collector()
+    extra_vars(extra, found)
+    paths = playbooks or (shipped("playbooks") / "bootstrap.yml",)
+    for path in paths:
+        load(sources, path, limit, found)
+    found.stop_if_wrong()
+    if found.warnings:
+        click.echo(render_mistakes(found.warnings, "human"), err=True)
+    click.echo(f"{', '.join(map(str, paths))}: no mistakes found")
+    return 0

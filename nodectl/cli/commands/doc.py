@@ -1,0 +1,45 @@
+"""nodectl doc MODULE: the page of a module."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import click
+
+from nodectl.cli.module_page import module_page
+from nodectl.engine.catalogue import known, names
+
+
+@click.command("doc")
+@click.argument("module", required=False)
+@click.option("--all", "every", is_flag=True, help="Write the pages of all modules.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("docs/modules"), show_default=True, metavar="DIR", help="Where --all writes.")
+def command(module: str | None, every: bool, out: Path) -> int:
+    """Show the parameters, return values and an example of MODULE. Without MODULE: a list of all."""
+    if every:
+        write_pages(out)
+    elif module is None:
+        click.echo("\n".join(f"{name:<20} {_spec_summary(name)}" for name in names()))
+    else:
+        spec = known(module)
+        if spec is None:
+            near = difflib.get_close_matches(module, names(), 1)
+            raise click.UsageError(f"there is no module '{module}'" + (f"; did you mean '{near[0]}'?" if near else ": nodectl doc lists them all"))
+        click.echo(module_page(module, spec), nl=False)
+    return 0
+
+
+def write_pages(out: Path) -> None:
+    """One page per module; pages of modules that are gone are removed."""
+    out.mkdir(parents=True, exist_ok=True)
+    pages = {f"{name}.md": module_page(name, spec) for name in names() if (spec := known(name))}
+    for stale in set(path.name for path in out.glob("*.md")) - set(pages):
+        (out / stale).unlink()
+    for name, text in pages.items():
+        (out / name).write_text(text, encoding="utf-8")
+
+
+def _spec_summary(name: str) -> str:
+    spec = known(name)
+    return spec.summary if spec else ""

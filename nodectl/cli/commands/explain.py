@@ -1,0 +1,24 @@
+"""nodectl explain CODE: what a code beside a mistake means."""
+
+from __future__ import annotations
+
+import difflib
+
+import click
+
+from nodectl.diagnostics.codes import CODES
+
+
+@click.command("explain")
+@click.argument("code", required=False)
+def command(code: str | None) -> int:
+    """Say what the CODE of a mistake means and how to mend it. Without CODE: all of them."""
+    if code is None:
+        for name in sorted(CODES):
+            click.echo(f"{name:<28} {CODES[name].splitlines()[0]}")
+        return 0
+    if code not in CODES:
+        near = difflib.get_close_matches(code, CODES, 1)
+        raise click.UsageError(f"there is no code '{code}'" + (f"; did you mean '{near[0]}'?" if near else ": nodectl explain lists them all"))
+    click.echo(f"{code}\n\n{CODES[code]}")
+    return 0

@@ -1,0 +1,23 @@
+"""nodectl handoff RUN: the handoff of a run, written anew from its journal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nodectl.cli.past import read_run
+from nodectl.handoff.write import write_handoff
+
+
+@click.command("handoff")
+@click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write it here. Default: RUN/handoff")
+def command(run: Path, out: Path | None) -> int:
+    """Write hostfile, launch line, ssh_config and the list of excluded nodes of RUN (a run's folder)."""
+    folder = out or run / "handoff"
+    events = read_run(run)
+    handoff = write_handoff(events, folder)
+    click.echo(f"handed off: {', '.join(handoff.hosts) or 'no node'} (world size {handoff.world_size})")
+    click.echo(f"handoff:    {folder}")
+    return 0

@@ -1,0 +1,69 @@
+"""nodectl inventory -i HOSTS: the inventory as it was understood."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from nodectl.cli.loading import SECRET_VARIABLES
+from nodectl.cli.options import format_option, inventory_option, limit_option
+from nodectl.diagnostics.model import Collector
+from nodectl.inventory.load import load_inventory
+from nodectl.inventory.model import Inventory
+from nodectl.inventory.patterns import select
+from nodectl.wire.secret import MASK
+
+
+@click.command("inventory")
+@inventory_option
+@click.option("--list", "whole", is_flag=True, help="Groups, hosts and variables as JSON (the default).")
+@click.option("--host", metavar="NAME", help="The variables of one host as JSON.")
+@click.option("--graph", is_flag=True, help="Groups and hosts as a tree.")
+@limit_option
+@format_option
+def command(sources: tuple[str, ...], whole: bool, host: str | None, graph: bool, limit: str | None) -> int:
+    """Show an inventory as nodectl understands it. Passwords are masked; templates are shown as written."""
+    if sum([whole, bool(host), graph]) > 1:
+        raise click.UsageError("--list, --host and --graph exclude each other: give one")
+    found = Collector()
+    inventory = load_inventory(sources, found)
+    found.stop_if_wrong()
+    if host:
+        click.echo(_json(shown_variables(inventory, select(inventory, host)[0])))
+    elif graph:
+        click.echo("\n".join(tree(inventory, "all", 0)))
+    else:
+        click.echo(_json(listing(inventory, select(inventory, "all", limit))))
+    return 0
+
+
+def shown_variables(inventory: Inventory, host: str) -> dict[str, Any]:
+    return {name: MASK if name in SECRET_VARIABLES else value for name, value in inventory.variables(host).items()}
+
+
+def listing(inventory: Inventory, hosts: list[str]) -> dict[str, Any]:
+    """The shape of `ansible-inventory --list`: groups with hosts and children, and all host variables under _meta."""
+    groups = {
+        name: {key: value for key, value in (("hosts", [h for h in group.hosts if h in hosts]), ("children", list(group.children))) if value}
+        for name, group in inventory.groups.items()
+    }
+    return {"_meta": {"hostvars": {host: shown_variables(inventory, host) for host in hosts}}, **groups}
+
+
+def tree(inventory: Inventory, group: str, depth: int) -> list[str]:
+    """As `ansible-inventory --graph` draws it."""
+    lines = [f"{_indent(depth)}@{group}:"]
+    for child in inventory.groups[group].children:
+        lines += tree(inventory, child, depth + 1)
+    lines += [f"{_indent(depth + 1)}{host}" for host in inventory.groups[group].hosts]
+    return lines
+
+
+def _indent(depth: int) -> str:
+    return "  |" * (depth - 1) + "  |--" if depth else ""
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=4, ensure_ascii=False, default=str)

@@ -1,0 +1,127 @@
+"""nodectl lab: hosts to rehearse on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import ParamSpec
+
+import click
+
+from nodectl.lab import faults, lifecycle
+from nodectl.lab.plan import LabPlan
+from nodectl.lab.problem import LabProblem
+from nodectl.lab.state import LabState, load
+
+Given = ParamSpec("Given")
+dir_option = click.option(
+    "--dir", "folder", type=click.Path(path_type=Path, file_okay=False), default=Path(".nodectl/lab"), show_default=True, metavar="DIR", help="The lab's folder."
+)
+
+
+@contextmanager
+def problems() -> Iterator[None]:
+    """What stops the lab is the user's or the machine's matter, not a bug: said as it stands, exit code 1."""
+    try:
+        yield
+    except LabProblem as problem:
+        raise click.ClickException(str(problem)) from problem
+
+
+def lab_command(function: Callable[Given, int]) -> Callable[Given, int]:
+    @wraps(function)
+    def told(*args: Given.args, **kwargs: Given.kwargs) -> int:
+        with problems():
+            return function(*args, **kwargs)
+
+    return told
+
+
+def say(text: str) -> None:
+    click.echo(f"lab: {text}")
+
+
+@click.group("lab")
+def command() -> None:
+    """Hosts to rehearse on: namespaces of this machine with systemd, sshd, disks, an object store, and faults on demand (root)."""
+
+
+@command.command("up")
+@click.option("--hosts", type=int, default=3, show_default=True, help="How many hosts: n1, n2, ...")
+@click.option("--disks", type=int, default=2, show_default=True, help="NVMe-like disks per host.")
+@click.option("--s3/--no-s3", default=True, show_default=True, help="An object store that speaks S3.")
+@click.option("--name", default="lab", show_default=True, help="Tells labs apart that run at the same time.")
+@click.option("--no-torch", is_flag=True, help="Do not lend this environment's torch to the hosts.")
+@dir_option
+@lab_command
+def up(hosts: int, disks: int, s3: bool, name: str, no_torch: bool, folder: Path) -> int:
+    """Start a lab and write hosts.yaml, a key and known_hosts into DIR."""
+    state = lifecycle.up(LabPlan(name=name, dir=folder, hosts=hosts, disks=disks, s3=s3, torch="none" if no_torch else "auto"), say)
+    for note in state.notes:
+        say(note)
+    click.echo(f"{len(state.hosts)} hosts are up: {', '.join(state.names)}")
+    click.echo(f"inventory: {state.hosts_yaml}")
+    return 0
+
+
+@command.command("down")
+@dir_option
+@lab_command
+def down(folder: Path) -> int:
+    """Stop the lab in DIR and take away everything it made on this machine. Without a lab there: nothing happens."""
+    lifecycle.down(folder, say)
+    return 0
+
+
+@command.command("status")
+@dir_option
+@lab_command
+def status(folder: Path) -> int:
+    """Show the lab in DIR as it is now. Exit code 1 where there is none."""
+    now = lifecycle.status(folder)
+    if now.state is None:
+        raise click.ClickException(f"there is no lab in {folder}: nodectl lab up --dir {folder}")
+    click.echo(f"lab {now.state.name} in {now.state.dir}: {now.state.phase}")
+    for host in now.hosts:
+        click.echo(f"  {host.name:<6} {host.address:<15} {host.power:<8} ssh {'answers' if host.ssh else 'does not answer'}  disks {', '.join(host.serials) or '-'}")
+    for service, answers in now.services:
+        click.echo(f"  {service:<22} {'answers' if answers else 'does not answer'}")
+    for fault in now.faults:
+        click.echo(f"  fault: {fault.host or 'services'} {fault.fault} {fault.value}".rstrip())
+    for note in now.notes:
+        click.echo(f"  note: {note}")
+    return 0
+
+
+@command.command("fault")
+@click.argument("host")
+@click.argument("fault")
+@click.argument("value", default="")
+@dir_option
+@lab_command
+def fault(host: str, fault: str, value: str, folder: Path) -> int:
+    """Break something on HOST: e.g. n2 slow-link 100mbit, n2 down, n2 frozen, n2 disk-full; HOST - is for the lab's services: - store-down."""
+    faults.apply(running(folder), "" if host == "-" else host, fault, value)
+    click.echo(f"{host}: {fault} {value}".rstrip() + f"; mend it with: nodectl lab lift {host} {fault} --dir {folder}")
+    return 0
+
+
+@command.command("lift")
+@click.argument("host")
+@click.argument("fault")
+@dir_option
+@lab_command
+def lift(host: str, fault: str, folder: Path) -> int:
+    """Mend what `lab fault` broke."""
+    faults.lift(running(folder), "" if host == "-" else host, fault)
+    click.echo(f"{host}: {fault} is lifted")
+    return 0
+
+
+def running(folder: Path) -> LabState:
+    state = load(folder)
+    if state is None:
+        raise LabProblem(f"there is no lab in {folder}: nodectl lab up --dir {folder}")
+    return state

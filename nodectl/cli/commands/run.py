@@ -1,0 +1,46 @@
+"""nodectl run PLAYBOOK -i HOSTS: what ansible-playbook does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nodectl.cli.hide import hidden_argv
+from nodectl.cli.listing import hosts_listing, tasks_listing
+from nodectl.cli.loading import inventory_secrets, load
+from nodectl.cli.options import connection_options, inventory_option, read_options, rehearsal_options, run_dir_option, task_options
+from nodectl.cli.session import Session, make_run_folder
+from nodectl.diagnostics.model import Collector
+from nodectl.engine.run import run_playbook
+
+
+@click.command("run")
+@click.argument("playbook", type=click.Path(path_type=Path))
+@inventory_option
+@rehearsal_options
+@task_options
+@click.option("--list-tasks", is_flag=True, help="Show the tasks and stop.")
+@click.option("--list-hosts", is_flag=True, help="Show the hosts of each play and stop.")
+@click.option("--syntax-check", is_flag=True, help="Read everything, show mistakes and stop.")
+@run_dir_option
+@connection_options
+def command(
+    playbook: Path, sources: tuple[str, ...], list_tasks: bool, list_hosts: bool, syntax_check: bool, run_dir: Path | None, **given: Any
+) -> int:
+    """Run PLAYBOOK on the hosts of an inventory. Ansible's recap line per host comes last."""
+    found = Collector()
+    asked = read_options(given, found)
+    loaded = load(sources, playbook, asked.limit, found)
+    found.stop_if_wrong()
+    if list_hosts or list_tasks or syntax_check:
+        listing = hosts_listing(loaded, asked.limit) if list_hosts else tasks_listing(loaded) if list_tasks else f"{playbook}: no mistakes found"
+        click.echo(listing)
+        return 0
+    about = {"command": "run", "argv": hidden_argv(sys.argv[1:]), "playbook": str(playbook), "inventory": list(sources)}
+    secrets = [*asked.secrets, *inventory_secrets(loaded.inventory)]
+    with Session(make_run_folder(run_dir), asked.limits, asked.view, secrets, check=asked.options.check, diff=asked.options.diff, **about) as session:
+        run_playbook(loaded.playbook, loaded.inventory, asked.options, session.connections, session.emit)
+    return session.exit_code

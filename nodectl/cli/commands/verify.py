@@ -1,0 +1,41 @@
+"""nodectl verify HOSTS: prove again, provision nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nodectl.cli.ad_hoc import one_task
+from nodectl.cli.hide import hidden_argv
+from nodectl.cli.loading import inventory_secrets, select_into
+from nodectl.cli.options import connection_options, read_options, run_dir_option
+from nodectl.cli.proving import nodes_of, prove, read_suite
+from nodectl.cli.session import Session, make_run_folder
+from nodectl.diagnostics.model import Collector
+from nodectl.engine.run import run_playbook
+from nodectl.inventory.load import load_inventory
+
+
+@click.command("verify")
+@click.argument("hosts", nargs=-1, required=True)
+@click.option("--suite", default="default", show_default=True, metavar="NAME", help="What has to be proven: the name of a suite, or a file.")
+@run_dir_option
+@connection_options
+def command(hosts: tuple[str, ...], suite: str, run_dir: Path | None, **given: Any) -> int:
+    """Verify the nodes of HOSTS (an inventory) as they are, and hand off those that pass."""
+    found = Collector()
+    asked = read_options(given, found)
+    inventory = load_inventory(hosts, found)
+    if inventory.hosts:
+        select_into(inventory, "all", asked.limit, found)
+    wanted = read_suite(suite, found)
+    found.stop_if_wrong()
+    about = {"command": "verify", "argv": hidden_argv(sys.argv[1:]), "playbook": "", "inventory": list(hosts), "check": False, "diff": False}
+    with Session(make_run_folder(run_dir), asked.limits, asked.view, [*asked.secrets, *inventory_secrets(inventory)], **about) as session:
+        # Facts are part of a node's variables: addresses, interfaces and GPUs are read anew, not believed.
+        result = run_playbook(one_task("setup", {}, "all"), inventory, asked.options, session.connections, session.emit)
+        prove(session, nodes_of(result, list(result.status)), wanted)
+    return session.exit_code

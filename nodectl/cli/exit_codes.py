@@ -1,0 +1,17 @@
+"""Which exit code an exception means. The only place that decides it; ``main`` is the only caller."""
+
+from __future__ import annotations
+
+import click
+
+from nodectl.diagnostics.model import Mistakes
+from nodectl.report.exit_code import ExitCode
+
+
+def code_of(error: BaseException) -> ExitCode:
+    """INPUT_WRONG for what the user can mend, INTERRUPTED for Ctrl-C, BUG for everything that nobody foresaw."""
+    if isinstance(error, (click.Abort, KeyboardInterrupt)):
+        return ExitCode.INTERRUPTED
+    if isinstance(error, (Mistakes, click.ClickException)):
+        return ExitCode.INPUT_WRONG
+    return ExitCode.BUG

@@ -1,0 +1,68 @@
+"""Everything that is read before a node is touched, with all its mistakes found in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nodectl.diagnostics.model import Collector, Mistakes
+from nodectl.engine.catalogue import known
+from nodectl.inventory.load import load_inventory
+from nodectl.inventory.model import Inventory
+from nodectl.inventory.patterns import select
+from nodectl.lang.load import load_playbook
+from nodectl.lang.playbook import Play, Playbook
+from nodectl.shipped import shipped
+from nodectl.wire.secret import Secret
+
+# Values of these never leave the process: not in `inventory --list`, not in a journal.
+SECRET_VARIABLES = ("ansible_password", "ansible_ssh_pass", "ansible_ssh_password", "ansible_become_password", "ansible_become_pass", "ansible_sudo_pass")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    inventory: Inventory
+    playbook: Playbook
+
+
+def load(sources: Sequence[str], playbook: Path, limit: str | None, found: Collector) -> Loaded:
+    """Inventory and playbook; what is wrong with either, and between them, goes into ``found``."""
+    inventory = load_inventory(sources, found)
+    loaded = load_playbook(playbook, roles_path(playbook), known, found)
+    inventory_stands = not found.errors or bool(inventory.hosts)
+    if inventory_stands:
+        for play in loaded.plays:
+            _check_pattern(inventory, play, limit, found)
+    return Loaded(inventory, loaded)
+
+
+def roles_path(playbook: Path) -> list[Path]:
+    """Where roles are looked for: the user's beside his playbook first, so that he can replace one of ours."""
+    return [playbook.parent / "roles", shipped("roles")]
+
+
+def _check_pattern(inventory: Inventory, play: Play, limit: str | None, found: Collector) -> None:
+    if "{{" in str(play.hosts):
+        return  # known only when variables are; the engine says it then
+    try:
+        select(inventory, play.hosts, limit)
+    except Mistakes as mistakes:
+        for diagnostic in mistakes.diagnostics:
+            found.error(diagnostic.code, diagnostic.message, diagnostic.origin or play.hosts_origin, label=diagnostic.label, help=diagnostic.help)
+
+
+def select_into(inventory: Inventory, pattern: str, limit: str | None, found: Collector) -> list[str]:
+    """``select`` whose mistakes are collected; an empty list then."""
+    try:
+        return select(inventory, pattern, limit)
+    except Mistakes as mistakes:
+        for d in mistakes.diagnostics:
+            found.error(d.code, d.message, d.origin, label=d.label, help=d.help)
+        return []
+
+
+def inventory_secrets(inventory: Inventory) -> list[Secret]:
+    """Passwords that stand in the inventory in clear text, for the redactor."""
+    values = (inventory.variables(host).get(name) for host in inventory.names() for name in SECRET_VARIABLES)
+    return [Secret(value) for value in values if isinstance(value, str) and "{{" not in value]

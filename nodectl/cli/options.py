@@ -1,0 +1,132 @@
+"""Options that several commands share, spelled as Ansible spells them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from nodectl.cli.extra_vars import extra_vars
+from nodectl.diagnostics.model import Collector
+from nodectl.engine.options import Options
+from nodectl.report.human import View
+from nodectl.shipped import shipped
+from nodectl.transport.channel import Limits
+from nodectl.wire.secret import Secret
+
+# Handlers that were notified and did not run, kept beside the runs for the next one on the same hosts.
+PENDING = Path(".nodectl") / "pending-handlers.json"
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _format(context: click.Context, _: click.Parameter, value: str) -> None:
+    settings = context.find_root().obj
+    if settings is not None:
+        settings.format = value
+
+
+format_option = click.option(
+    "--format", type=click.Choice(["human", "json", "github"]), default="human", show_default=True, callback=_format, expose_value=False,
+    help="How mistakes in the input are shown.",
+)  # fmt: skip
+inventory_option = click.option("-i", "--inventory", "sources", multiple=True, required=True, metavar="HOSTS", help="Inventory file, folder, or 'host1,host2,'. Repeatable.")
+limit_option = click.option("-l", "--limit", metavar="PATTERN", help="Only these of the hosts.")
+extra_vars_option = click.option("-e", "--extra-vars", "extra", multiple=True, metavar="VARS", help="key=value, a JSON object, or @file.yml. Repeatable.")
+verbose_option = click.option("-v", "--verbose", count=True, help="-v: also what was ok or skipped; -vv: also every result.")
+run_dir_option = click.option("--run-dir", type=click.Path(path_type=Path), metavar="DIR", help="The run's folder. Default: .nodectl/runs/<UTC time>-<id>/")
+
+_CONNECTION = (
+    click.option("-f", "--forks", type=click.IntRange(1, 512), default=16, show_default=True, help="Nodes worked on at the same time."),
+    click.option("-u", "--user", "remote_user", metavar="NAME", help="Log in as this user."),
+    click.option("--private-key", metavar="FILE", help="The key to log in with."),
+    click.option("-T", "--timeout", type=click.FloatRange(1), metavar="SECONDS", help=f"Bound of one login. Default: {Limits().connect:.0f}"),
+    click.option("-b", "--become", is_flag=True, default=None, help="Run as another user through sudo."),
+    click.option("--become-user", metavar="NAME", help="The user to become. Default: root"),
+    click.option("-K", "--ask-become-pass", is_flag=True, help="Ask for sudo's password."),
+    click.option("--become-password-file", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE", help="sudo's password is the first line of this file."),
+)
+_TASKS = (
+    click.option("-t", "--tags", multiple=True, metavar="TAGS", help="Only tasks with these tags. Repeatable, or with commas."),
+    click.option("--skip-tags", multiple=True, metavar="TAGS", help="No tasks with these tags. Repeatable, or with commas."),
+    click.option("--start-at-task", metavar="NAME", help="Begin at the task with this name."),
+    click.option("--force-handlers", is_flag=True, help="Run handlers on a node even if a task failed on it."),
+)
+_REHEARSAL = (
+    click.option("-C", "--check", is_flag=True, help="Change nothing; say what would be changed."),
+    click.option("-D", "--diff", is_flag=True, help="Show texts before and after."),
+)
+
+
+def _stack(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+connection_options = _stack(*_CONNECTION, limit_option, extra_vars_option, verbose_option, format_option)
+task_options = _stack(*_TASKS)
+rehearsal_options = _stack(*_REHEARSAL)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The shared options after reading: what the engine, the transport and the screen want to know."""
+
+    options: Options
+    limits: Limits
+    view: View
+    limit: str | None
+    secrets: tuple[Secret, ...]
+
+
+def read_options(given: dict[str, Any], found: Collector) -> Asked:
+    """From click's values. Mistakes go into ``found``; a password is asked for here, before anything starts."""
+    password = _become_password(given, found)
+    view = View(given.get("verbose", 0), given.get("diff", False))
+    options = Options(
+        check=given.get("check", False),
+        diff=given.get("diff", False),
+        forks=given["forks"],
+        tags=_words(given.get("tags", ())),
+        skip_tags=_words(given.get("skip_tags", ())),
+        limit=given["limit"],
+        extra_vars=extra_vars(given["extra"], found),
+        become=given["become"],
+        become_user=given["become_user"],
+        become_password=password,
+        remote_user=given["remote_user"] or "",
+        private_key=given["private_key"] or "",
+        start_at_task=given.get("start_at_task"),
+        force_handlers=given.get("force_handlers", False),
+        pending_file=PENDING,
+        roles_path=(shipped("roles"),),
+    )
+    limits = Limits(connect=given["timeout"]) if given["timeout"] else Limits()
+    return Asked(options, limits, view, given["limit"], (password,) if password else ())
+
+
+def _words(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word.strip() for text in texts for word in text.split(",") if word.strip())
+
+
+def _become_password(given: dict[str, Any], found: Collector) -> Secret | None:
+    if given["ask_become_pass"]:
+        return Secret(click.prompt("BECOME password", hide_input=True, err=True))
+    path = given["become_password_file"]
+    if path is None:
+        return None
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        found.error("password-file", f"{path} cannot be read: {error}", None, help="give a text file that you may read")
+        return None
+    if not lines or not lines[0]:
+        found.error("password-file", f"{path} is empty", None, help="put sudo's password into its first line")
+        return None
+    return Secret(lines[0])

@@ -1,0 +1,108 @@
+"""One run from its folder to its exit code: journal, screen and connections live and end together."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from nodectl.cli.version import version
+from nodectl.diagnostics.model import Diagnostic, Mistakes
+from nodectl.report.exit_code import ExitCode
+from nodectl.report.fold import Summary, fold
+from nodectl.report.human import View
+from nodectl.report.journal import Journal, read_journal
+from nodectl.report.json import write_report
+from nodectl.report.live import Live, console_for, show_closing
+from nodectl.report.redact import Redactor
+from nodectl.transport.channel import Connections, Limits
+from nodectl.transport.pool import Pool
+from nodectl.wire.event import Event
+from nodectl.wire.secret import Secret
+
+RUNS = Path(".nodectl") / "runs"
+
+
+def make_run_folder(wanted: Path | None) -> Path:
+    """The run's folder, made. A folder given by the user may exist if it holds no run yet. Raises Mistakes."""
+    folder = wanted or RUNS / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if (folder / "events.jsonl").exists():
+            raise Mistakes([Diagnostic("run-dir", f"{folder} holds a run already", help="give another --run-dir; a run is never overwritten")])
+    except OSError as error:
+        raise Mistakes([Diagnostic("run-dir", f"the run's folder {folder} cannot be made: {error.strerror}", help="give a folder you may write to with --run-dir")]) from None
+    return folder.resolve()
+
+
+class Session:
+    """``emit`` is given to everything that runs; it masks, journals and shows, in that order. Use as a context manager."""
+
+    def __init__(self, folder: Path, limits: Limits, view: View, known_secrets: Sequence[Secret], **about: Any) -> None:
+        self.folder = folder
+        self._redactor = Redactor(known_secrets)
+        self._journal = Journal(folder / "events.jsonl")
+        self._console = console_for()
+        self._live = Live(self._console, view)
+        self._lock = threading.Lock()
+        self._started = time.monotonic()
+        self.connections: Connections = Pool(limits)
+        self._about = {"run_id": folder.name, "version": version(), **about}
+
+    def __enter__(self) -> Session:
+        _point_latest(self.folder)
+        self._live.__enter__()
+        self.tell("run.start", **self._about)
+        return self
+
+    def emit(self, event: Event) -> None:
+        masked = self._redactor.event(event)
+        with self._lock:  # the journal and the screen show the same order
+            self._journal(masked)
+            self._live(masked)
+
+    def tell(self, kind: str, host: str = "", **data: Any) -> None:
+        self.emit(Event(kind, time.time(), host, data))
+
+    def events(self) -> list[Event]:
+        """Everything so far, read back from the journal: what the handoff and the report are made from."""
+        return read_journal(self._journal.path)
+
+    def summary(self) -> Summary:
+        return fold(self.events())
+
+    @property
+    def exit_code(self) -> int:
+        return int(self.summary().exit_code)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            self.connections.close()
+        finally:
+            code = self.exit_code if kind is None else int(_code_of(kind))
+            self.tell("run.end", exit_code=code, seconds=round(time.monotonic() - self._started, 3))
+            self._journal.close()
+            self._live.stop()
+            summary = self.summary()
+            write_report(summary, self.folder / "report.json")
+            show_closing(self._console, summary, self.folder)
+
+
+def _code_of(kind: type[BaseException]) -> ExitCode:
+    return ExitCode.INTERRUPTED if issubclass(kind, KeyboardInterrupt) else ExitCode.BUG
+
+
+def _point_latest(folder: Path) -> None:
+    """`.nodectl/runs/latest` for people and scripts. Two runs at once race for it, and either answer is right."""
+    link = folder.parent / "latest"
+    if link.exists() and not link.is_symlink():
+        return
+    part = folder.parent / f".latest-{folder.name}"
+    with suppress(OSError):  # a file system without symbolic links has no shortcut, and needs none
+        part.symlink_to(folder.name)
+        part.replace(link)

@@ -1,0 +1,258 @@
+"""Events as a person reads them: Ansible's words, and nothing where nothing happened."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from nodectl.diagnostics.model import Diagnostic
+from nodectl.diagnostics.render_human import render_human
+from nodectl.report.exit_code import MEANING
+from nodectl.report.fold import HostSummary, Summary, title
+from nodectl.wire.event import Event
+from nodectl.wire.origin import Origin
+
+STYLES = {"ok": "green", "changed": "yellow", "failed": "red", "skipped": "cyan", "rescued": "magenta", "ignored": "magenta"}
+VERDICT_STYLES = {"pass": "bold green", "fail": "bold red", "unknown": "bold yellow", "none": "dim"}
+# As wide as Ansible draws its rules on a terminal of 80 columns.
+RULE = 79
+# The end of a program's output holds its complaint; more than this pushes the rest of the run off the screen.
+TAIL = 20
+# Keys of a result that other parts of the output show, or that only say what the status says.
+QUIET_KEYS = frozenset({"changed", "failed", "skipped", "diff", "warnings", "ansible_facts", "invocation"})
+
+
+@dataclass(frozen=True)
+class View:
+    """verbosity 0: what changed or failed; 1: also ok and skipped; 2: also every result. ``diff`` shows before and after."""
+
+    verbosity: int = 0
+    diff: bool = False
+
+
+class TaskLog:
+    """Turns events into lines. A heading is written once, before the first line that stands under it."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._heading: tuple[str, str] = ("", "")
+        self._items: dict[str, int] = {}
+
+    def lines(self, event: Event) -> list[Text]:
+        writers = {
+            "play.start": self._play,
+            "task.item": self._item,
+            "task.end": self._task,
+            "host.unreachable": self._unreachable,
+            "host.lost": self._lost,
+            "host.stopped": self._stopped,
+            "warning": self._warning,
+            "check": self._check,
+            "progress": self._progress,
+        }
+        writer = writers.get(event.kind)
+        return list(writer(event)) if writer else []
+
+    def _play(self, event: Event) -> Iterator[Text]:
+        self._heading = ("", "")
+        yield Text()
+        yield rule(f"PLAY [{event.data.get('play', '')}]")
+
+    def _head(self, event: Event) -> Iterator[Text]:
+        key = (title(event.data), str(event.data.get("origin")))
+        if key != self._heading:
+            self._heading = key
+            yield Text()
+            yield rule(f"{'RUNNING HANDLER' if event.data.get('handler') else 'TASK'} [{key[0]}]")
+
+    def _item(self, event: Event) -> Iterator[Text]:
+        status = str(event.data.get("status"))
+        if self._shown(status, event):
+            self._items[event.host] = self._items.get(event.host, 0) + 1
+            yield from self._head(event)
+            yield from self._result(event, status, f" => (item={_short(event.data.get('item'))})")
+
+    def _task(self, event: Event) -> Iterator[Text]:
+        status = str(event.data.get("status"))
+        items = self._items.pop(event.host, 0)
+        if not self._shown(status, event) or (items and status not in ("failed", "ignored", "rescued")):
+            return
+        yield from self._head(event)
+        yield from self._result(event, status, "", whole=items == 0)
+
+    def _shown(self, status: str, event: Event) -> bool:
+        return self._view.verbosity > 0 or status not in ("ok", "skipped") or (status == "ok" and event.data.get("module") == "debug")
+
+    def _result(self, event: Event, status: str, suffix: str, whole: bool = True) -> Iterator[Text]:
+        result = event.data.get("result") or {}
+        style = STYLES.get(status, "")
+        if status in ("failed", "ignored", "rescued"):
+            yield Text(f"fatal: [{event.host}]: FAILED!{suffix} => {result.get('msg') or 'failed'}", style=style if status != "failed" else "bold red")
+            if whole:
+                yield from failure(event.data, result)
+            if status != "failed":
+                yield Text("...ignoring" if status == "ignored" else "...rescued", style=style)
+        else:
+            yield Text(f"{status}: [{event.host}]{suffix}{self._values(event, result)}", style=style)
+        if self._view.diff:
+            yield from diff_lines(event.data.get("diff") or [])
+
+    def _values(self, event: Event, result: dict[str, Any]) -> str:
+        if event.data.get("module") == "debug":
+            shown = {key: value for key, value in result.items() if key not in QUIET_KEYS}
+            return f" => {shown['msg']}" if set(shown) == {"msg"} and isinstance(shown["msg"], str) else f" => {_json(shown)}"
+        if self._view.verbosity > 1:
+            return f" => {_json({key: value for key, value in result.items() if key not in QUIET_KEYS})}"
+        return ""
+
+    def _unreachable(self, event: Event) -> Iterator[Text]:
+        yield from _gone(event, "UNREACHABLE", "nothing was done on it")
+
+    def _lost(self, event: Event) -> Iterator[Text]:
+        yield from _gone(event, "LOST", "what its last step did is not known")
+
+    def _stopped(self, event: Event) -> Iterator[Text]:
+        yield Text(f"stopped: [{event.host}]: {event.data.get('reason', '')}", style="yellow")
+
+    def _warning(self, event: Event) -> Iterator[Text]:
+        where = f" [{event.host}]" if event.host else ""
+        origin = _origin(event.data.get("origin"))
+        yield Text(f"[WARNING]:{where} {event.data.get('text', '')}{f' ({origin})' if origin else ''}", style="magenta")
+
+    def _check(self, event: Event) -> Iterator[Text]:
+        verdict = str(event.data.get("verdict"))
+        if verdict != "pass" or self._view.verbosity > 0:
+            yield Text(f"{verdict}: [{event.host}] {event.data.get('name', '')}: {event.data.get('reason', '')}", style=VERDICT_STYLES.get(verdict, ""))
+
+    def _progress(self, event: Event) -> Iterator[Text]:
+        # What one node is busy with is for the live view; a stage of the whole run is news.
+        if not event.host or self._view.verbosity > 1:
+            where = f"[{event.host}] " if event.host else ""
+            yield Text(f"{where}{event.data.get('stage', '')}: {event.data.get('text', '')}", style="dim")
+
+
+def rule(text: str) -> Text:
+    return Text(f"{text} ".ljust(RULE, "*"), style="bold")
+
+
+def _gone(event: Event, word: str, meaning: str) -> Iterator[Text]:
+    yield Text(f"fatal: [{event.host}]: {word}! => {event.data.get('reason', '')} ({meaning})", style="bold red")
+    if event.data.get("hint"):
+        yield Text(f"  help: {event.data['hint']}", style="cyan")
+
+
+def failure(data: dict[str, Any], result: dict[str, Any]) -> Iterator[Text]:
+    """Where the failed task was written, with its line and a caret, and what the program said."""
+    origin = _origin(data.get("origin"))
+    if origin:
+        text = render_human(Diagnostic("task-failed", str(result.get("msg") or "failed"), origin))
+        # The headline is the line above; what is left is the arrow, the snippet and the caret.
+        yield from (Text(line) for line in text.splitlines()[1:])
+    for stream in ("stdout", "stderr"):
+        lines = str(result.get(stream) or "").splitlines()
+        if lines:
+            left_out = f" (last {TAIL} of {len(lines)} lines)" if len(lines) > TAIL else ""
+            yield Text(f"  {stream}{left_out}:", style="bold")
+            yield from (Text(f"    {line}") for line in lines[-TAIL:])
+
+
+def _origin(data: Any) -> Origin | None:
+    return Origin(**data) if isinstance(data, dict) else None
+
+
+def diff_lines(diffs: list[dict[str, str]]) -> Iterator[Text]:
+    """Unified diffs of texts, coloured as diff tools do."""
+    styles = {"+": "green", "-": "red", "@": "cyan"}
+    for diff in diffs:
+        before, after = str(diff.get("before", "")), str(diff.get("after", ""))
+        header = diff.get("before_header", "before"), diff.get("after_header", "after")
+        for line in difflib.unified_diff(before.splitlines(), after.splitlines(), *header, lineterm=""):
+            yield Text(line, style=styles.get(line[:1], ""))
+        if before.splitlines() == after.splitlines() and before != after:
+            yield Text("  (only the newline at the end differs)", style="dim")
+
+
+def _short(item: Any) -> str:
+    text = item if isinstance(item, str) else _json(item)
+    # One line of a terminal; the journal holds the whole item.
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def recap(summary: Summary) -> list[Text]:
+    """Ansible's recap, one line per host, so that scripts which read it go on working."""
+    width = max(map(len, summary.hosts), default=0)
+    return [Text(), rule("PLAY RECAP"), *(Text(recap_line(name, host, width), style=_recap_style(host)) for name, host in summary.hosts.items())]
+
+
+def recap_line(name: str, host: HostSummary, width: int = 0) -> str:
+    """unreachable counts a lost host too: Ansible has no other word for it."""
+    s = host.stats
+    counts = f"ok={s.ok} changed={s.changed} unreachable={int(host.gone)} failed={s.failed} skipped={s.skipped} rescued={s.rescued} ignored={s.ignored}"
+    return f"{name:<{width}} : {counts}"
+
+
+def _recap_style(host: HostSummary) -> str:
+    if host.gone or host.stats.failed:
+        return "red"
+    return "yellow" if host.stats.changed else "green"
+
+
+def verdict_table(summary: Summary) -> Table:
+    """One row per node: what became of it, what was proven, and why not."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in ("NODE", "STATUS", "CHANGED", "CHECKS", "VERDICT"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("WHY", overflow="fold")
+    for name, host in summary.hosts.items():
+        passed = sum(check["verdict"] == "pass" for check in host.checks)
+        checks = f"{passed}/{len(host.checks)}" if host.checks else "-"
+        verdict = Text(host.verdict if host.verdict != "none" or summary.proving else "-", style=VERDICT_STYLES[host.verdict])
+        table.add_row(name, Text(host.status, style="" if host.status == "ok" else "red"), str(host.stats.changed), checks, verdict, Text(why(host)))
+    return table
+
+
+def why(host: HostSummary) -> str:
+    """Every reason that keeps the host from being proven; handlers that did not run are one a person must know of."""
+    reasons = [host.reason] if host.reason else []
+    reasons += [reason for reason in host.reasons if reason not in reasons]
+    if host.pending_handlers:
+        reasons.append(f"handlers that did not run: {', '.join(host.pending_handlers)}")
+    return "\n".join(reasons)
+
+
+def ending(summary: Summary, folder: Path) -> list[Text]:
+    """The last lines: what was handed off, where everything is, and what the exit code means."""
+    lines = [Text()]
+    if summary.handoff:
+        excluded = summary.handoff.get("excluded") or []
+        names = ", ".join(summary.handoff.get("hosts") or []) or "no node"
+        left_out = f"; left out: {', '.join(_excluded_name(item) for item in excluded)}" if excluded else ""
+        lines.append(Text(f"handed off: {names} (world size {summary.handoff.get('world_size', 0)}){left_out}"))
+        lines.append(Text(f"handoff:    {summary.handoff.get('path', '')}"))
+    lines.append(Text(f"run folder: {folder}"))
+    if not summary.complete:
+        lines.append(Text("the journal has no end: this run was killed, or is still going on", style="bold red"))
+    code = summary.exit_code
+    lines.append(Text(f"exit code {int(code)}: {_meaning(summary)}", style="bold green" if code == 0 else "bold red"))
+    return lines
+
+
+def _excluded_name(item: Any) -> str:
+    return str(item.get("host", item)) if isinstance(item, dict) else str(item)
+
+
+def _meaning(summary: Summary) -> str:
+    if summary.exit_code == 0 and not summary.proving:
+        return "done (a rehearsal: nothing was changed)" if summary.check else "done"
+    return MEANING[summary.exit_code]

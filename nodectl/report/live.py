@@ -1,0 +1,105 @@
+"""What is shown while a run goes on: on a terminal one line per busy node under the log, elsewhere the log alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO
+
+from rich.console import Console
+from rich.live import Live as RichLive
+from rich.table import Table
+from rich.text import Text
+
+from nodectl.report.fold import Summary, title
+from nodectl.report.human import TaskLog, View, ending, recap, verdict_table
+from nodectl.wire.event import Event
+
+# Columns where there is no terminal to ask: wide enough for a reason on one line, and the same in every log file.
+PLAIN_WIDTH = 160
+# Rows of the live view. More would push the log off a small terminal; the rest is counted in the last row.
+ROWS = 12
+# Redraws per second: enough for the seconds to tick, too few to be seen in `top`.
+REDRAWS = 4
+
+
+class QuietPipe(Console):
+    """A console whose reader may go away (`| head`): the run goes on, and the journal has everything."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def console_for(stream: IO[str] | None = None) -> Console:
+    """A console on ``stream`` (standard output). NO_COLOR and TERM=dumb are honoured by rich."""
+    out = stream or sys.stdout
+    width = None if out.isatty() else PLAIN_WIDTH
+    return QuietPipe(file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+class Live:
+    """Shows events as they come; safe to call from any thread. Use as a context manager, so that the terminal is put right."""
+
+    def __init__(self, console: Console, view: View) -> None:
+        self._console = console
+        self._log = TaskLog(view)
+        self._lock = threading.Lock()
+        self._busy: dict[str, tuple[str, float]] = {}
+        self._rich: RichLive | None = None
+        if console.is_terminal and not console.is_dumb_terminal:
+            self._rich = RichLive(get_renderable=self._table, console=console, refresh_per_second=REDRAWS, transient=True)
+
+    def __enter__(self) -> Live:
+        if self._rich:
+            self._rich.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Take the live rows away; idempotent. The log above stays."""
+        if self._rich:
+            self._rich.stop()
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            self._note(event)
+            for line in self._log.lines(event):
+                self._console.print(line)
+
+    def _note(self, event: Event) -> None:
+        if not event.host:
+            return
+        if event.kind in ("task.start", "progress"):
+            text = title(event.data) if event.kind == "task.start" else f"{event.data.get('stage', '')}: {event.data.get('text', '')}"
+            self._busy[event.host] = (text, time.monotonic())
+        elif event.kind in ("task.end", "verdict", "host.unreachable", "host.lost", "host.stopped"):
+            self._busy.pop(event.host, None)
+
+    def _table(self) -> Table:
+        table = Table.grid(padding=(0, 2))
+        now = time.monotonic()
+        # The longest at work first: that is the one a person waits for.
+        busy = sorted(self._busy.copy().items(), key=lambda item: item[1][1])
+        for host, (text, since) in busy[:ROWS]:
+            table.add_row(Text(host, style="bold"), Text(f"{now - since:4.0f} s", style="dim"), Text(text, no_wrap=True, overflow="ellipsis"))
+        if len(busy) > ROWS:
+            table.add_row(Text(f"and {len(busy) - ROWS} more", style="dim"))
+        return table
+
+
+def show_closing(console: Console, summary: Summary, folder: Path) -> None:
+    """The end of every run: recap, table of verdicts, where things are."""
+    for line in recap(summary):
+        console.print(line)
+    console.print()
+    console.print(verdict_table(summary))
+    for line in ending(summary, folder):
+        console.print(line)
