@@ -1,0 +1,123 @@
+"""Where an inventory comes from: files, folders, or a list of names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nodectl.diagnostics.model import Collector
+from nodectl.inventory import ini_source, yaml_source
+from nodectl.inventory.build import Builder
+from nodectl.inventory.model import Inventory, VarsFolder
+from nodectl.lang import document
+from nodectl.lang.document import Map
+from nodectl.wire.origin import Origin
+
+YAML_ENDINGS = (".yaml", ".yml", ".json")
+# As Ansible skips them in an inventory folder.
+_SKIPPED_ENDINGS = ("~", ".orig", ".bak", ".cfg", ".retry", ".pyc", ".pyo", ".swp", ".rpm", ".md", ".txt")
+_VARS_FOLDERS = ("group_vars", "host_vars")
+# A command line has no position; this stands for it in messages.
+COMMAND_LINE = "command line"
+
+
+def load_inventory(sources: Sequence[str], found: Collector) -> Inventory:
+    """All sources as one inventory, later ones over earlier ones. Mistakes are in ``found``; what could be read is returned."""
+    inventory = Inventory()
+    builder = Builder(inventory, found)
+    for source in sources:
+        if "," in source and not Path(source).exists():
+            _names(source, builder)
+        else:
+            _path(Path(source), builder)
+    builder.finish()
+    for folder in _beside(sources):
+        add_vars_folder(inventory, folder, found)
+    return inventory
+
+
+def add_vars_folder(inventory: Inventory, folder: Path, found: Collector) -> None:
+    """Adds group_vars/ and host_vars/ of a folder (beside the inventory, or beside the playbook: those win)."""
+    found_vars = VarsFolder(_vars_files(folder / "group_vars", found), _vars_files(folder / "host_vars", found))
+    if found_vars.groups or found_vars.hosts:
+        inventory.folders.append(found_vars)
+
+
+def _names(source: str, builder: Builder) -> None:
+    group = builder.group("all", Origin(COMMAND_LINE, 1, 1))
+    column = 1
+    for name in source.split(","):
+        if name.strip():
+            builder.hosts(name.strip(), group, Origin(COMMAND_LINE, 1, column, len(name)))
+        column += len(name) + 1
+
+
+def _path(path: Path, builder: Builder) -> None:
+    if path.is_dir():
+        files = sorted(entry for entry in path.iterdir() if entry.name not in _VARS_FOLDERS and not entry.name.startswith("."))
+        for entry in files:
+            if not entry.name.endswith(_SKIPPED_ENDINGS):
+                _path(entry, builder)
+    elif not path.exists():
+        builder.found.error("E109", f"inventory {path} does not exist", None, help="give a file, a folder, or names with a comma: 'n1,n2,'")
+    elif path.suffix in YAML_ENDINGS:
+        yaml_source.read(path, builder)
+    elif path.suffix == ".toml" or os.access(path, os.X_OK):
+        builder.found.error("E301", f"{path} is {'TOML' if path.suffix == '.toml' else 'a program'}", Origin(str(path), 1, 1), help="nodectl reads YAML and INI inventories")
+    elif _looks_like_yaml(path):
+        yaml_source.read(path, builder)
+    else:
+        ini_source.read(path, builder)
+
+
+def _looks_like_yaml(path: Path) -> bool:
+    """Judged by the first line that says something: `---` or `name:` alone is YAML."""
+    with path.open("rb") as file:
+        for line in file.read(65536).decode("utf-8", "replace").splitlines():
+            bare = line.split(" #")[0].strip()
+            if bare and bare[0] not in "#;":
+                return bare == "---" or (bare.endswith(":") and not bare.startswith("["))
+    return False
+
+
+def _beside(sources: Sequence[str]) -> list[Path]:
+    folders: list[Path] = []
+    for source in sources:
+        path = Path(source)
+        folder = path if path.is_dir() else path.parent
+        if path.exists() and folder not in folders:
+            folders.append(folder)
+    return folders
+
+
+def _vars_files(folder: Path, found: Collector) -> dict[str, dict[str, Any]]:
+    """Variables by group or host name: `NAME`, `NAME.yml`, or a folder NAME/ whose files are laid over each other."""
+    result: dict[str, dict[str, Any]] = {}
+    if not folder.is_dir():
+        return result
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith(".") or entry.name.endswith(_SKIPPED_ENDINGS):
+            continue
+        name = entry.name.removesuffix(entry.suffix) if entry.suffix in YAML_ENDINGS else entry.name
+        for file in _files(entry):
+            result.setdefault(name, {}).update(_vars_file(file, found))
+    return result
+
+
+def _files(entry: Path) -> list[Path]:
+    if not entry.is_dir():
+        return [entry]
+    inside = (file for file in entry.rglob("*") if file.is_file() and not file.name.startswith("."))
+    return sorted(file for file in inside if file.suffix in (*YAML_ENDINGS, ""))
+
+
+def _vars_file(path: Path, found: Collector) -> dict[str, Any]:
+    value = document.load(path, found)
+    if value is None:
+        return {}
+    if not isinstance(value, Map):
+        found.error("E301", f"{path} does not hold variables", Origin(str(path), 1, 1), label="expected name: value pairs")
+        return {}
+    return {str(name): item for name, item in value.items()}

@@ -1,0 +1,122 @@
+"""Hosts, groups, and what a host's variables are: Ansible's precedence, without any template rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodectl.wire.origin import Origin
+
+# Ansible's "implicit localhost": a play may name it without any inventory.
+LOCALHOST = "localhost"
+
+
+@dataclass
+class Host:
+    """``groups`` are those that name the host themselves. ``origins`` tells where each variable was written."""
+
+    name: str
+    origin: Origin
+    vars: dict[str, Any] = field(default_factory=dict)
+    groups: list[str] = field(default_factory=list)
+    origins: dict[str, Origin] = field(default_factory=dict)
+
+
+@dataclass
+class Group:
+    """``hosts`` and ``children`` are what the group names itself, not what it holds through children."""
+
+    name: str
+    origin: Origin | None = None
+    vars: dict[str, Any] = field(default_factory=dict)
+    hosts: list[str] = field(default_factory=list)
+    children: list[str] = field(default_factory=list)
+    parents: list[str] = field(default_factory=list)
+    origins: dict[str, Origin] = field(default_factory=dict)
+
+
+@dataclass
+class VarsFolder:
+    """The group_vars/ and host_vars/ beside one inventory file or playbook."""
+
+    groups: dict[str, dict[str, Any]] = field(default_factory=dict)
+    hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+class Inventory:
+    """Hosts in the order they were written. Built by ``inventory.load``."""
+
+    def __init__(self) -> None:
+        self.hosts: dict[str, Host] = {}
+        self.groups: dict[str, Group] = {"all": Group("all"), "ungrouped": Group("ungrouped")}
+        self.folders: list[VarsFolder] = []
+
+    def names(self) -> list[str]:
+        return list(self.hosts)
+
+    def groups_of(self, host: str) -> list[str]:
+        """All groups that hold the host, `all` left out, sorted by name as in `group_names`."""
+        return sorted(name for name in self._groups_up(host) if name != "all")
+
+    def group_members(self, group: str) -> list[str]:
+        """The hosts of a group and of all below it, in inventory order. Raises KeyError for an unknown group."""
+        if group == "all":
+            return list(self.hosts)
+        below = self._below(group)
+        members = {host for name in below for host in self.groups[name].hosts}
+        return [host for host in self.hosts if host in members]
+
+    def variables(self, host: str) -> dict[str, Any]:
+        """Everything the inventory says about one host, the strongest last. Raises KeyError for an unknown host.
+
+        Order: group variables of the inventory files (all, then parents before children, then by name), group_vars/all,
+        other group_vars/, the host's own variables, host_vars/. `localhost` needs no entry: it is then reached locally.
+        """
+        if host == LOCALHOST and host not in self.hosts:
+            return {"ansible_connection": "local", **self.groups["all"].vars, **self._from_folders(["all"])}
+        groups = self._ordered_groups(host)
+        merged: dict[str, Any] = {}
+        for name in groups:
+            merged.update(self.groups[name].vars)
+        merged.update(self._from_folders(["all"]))
+        merged.update(self._from_folders([name for name in groups if name != "all"]))
+        merged.update(self.hosts[host].vars)
+        for folder in self.folders:
+            merged.update(folder.hosts.get(host, {}))
+        return {name: value for name, value in merged.items() if name != "ansible_group_priority"}
+
+    def _from_folders(self, groups: Iterable[str]) -> dict[str, Any]:
+        names = list(groups)
+        merged: dict[str, Any] = {}
+        for folder in self.folders:
+            for name in names:
+                merged.update(folder.groups.get(name, {}))
+        return merged
+
+    def _ordered_groups(self, host: str) -> list[str]:
+        return sorted(self._groups_up(host), key=lambda name: (self._depth(name), self._priority(name), name))
+
+    def _groups_up(self, host: str) -> set[str]:
+        seen: set[str] = set()
+        todo = list(self.hosts[host].groups)
+        while todo:
+            name = todo.pop()
+            if name not in seen:
+                seen.add(name)
+                todo += self.groups[name].parents
+        return seen | {"all"}
+
+    def _below(self, group: str) -> list[str]:
+        seen = [group]
+        for name in seen:
+            seen += [child for child in self.groups[name].children if child not in seen]
+        return seen
+
+    def _depth(self, group: str) -> int:
+        """Steps from `all` along the longest way; the loader has refused loops."""
+        return 0 if group == "all" else 1 + max((self._depth(parent) for parent in self.groups[group].parents), default=0)
+
+    def _priority(self, group: str) -> int:
+        value = self.groups[group].vars.get("ansible_group_priority", 1)
+        return int(value) if str(value).isdecimal() else 1
