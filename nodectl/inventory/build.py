@@ -35,7 +35,8 @@ class Builder:
         try:
             names = expand(name)
         except BadRange as wrong:
-            self.found.error("E303", f"host name '{pattern}': {wrong}", origin, label="this range cannot be read", help="write for example gpu-[01:16] or n[a:c]")
+            message = f"host name '{pattern}': {wrong}"
+            self.found.error("E303", message, origin, label="this range cannot be read", help="write for example gpu-[01:16] or n[a:c]")
             return []
         if not name or _FORBIDDEN & set(name):
             self.found.error("E308", f"'{pattern}' is not a host name", origin, label="a character here cannot be in a host name")
@@ -48,7 +49,8 @@ class Builder:
     def _host(self, name: str, group: Group, origin: Origin) -> Host:
         host = self.inventory.hosts.setdefault(name, Host(name, origin))
         if name in group.hosts:
-            self.found.warning("E307", f"host '{name}' is named twice in group '{group.name}'", origin, label="named before", help="the later variables win; remove one of them")
+            message = f"host '{name}' is named twice in group '{group.name}'"
+            self.found.warning("E307", message, origin, label="named before", help="the later variables win; remove one of them")
         else:
             group.hosts.append(name)
             host.groups.append(group.name)

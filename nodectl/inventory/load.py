@@ -65,7 +65,8 @@ def _path(path: Path, builder: Builder) -> None:
     elif path.suffix in YAML_ENDINGS:
         yaml_source.read(path, builder)
     elif path.suffix == ".toml" or os.access(path, os.X_OK):
-        builder.found.error("E301", f"{path} is {'TOML' if path.suffix == '.toml' else 'a program'}", Origin(str(path), 1, 1), help="nodectl reads YAML and INI inventories")
+        kind = "TOML" if path.suffix == ".toml" else "a program"
+        builder.found.error("E301", f"{path} is {kind}", Origin(str(path), 1, 1), help="nodectl reads YAML and INI inventories")
     elif _looks_like_yaml(path):
         yaml_source.read(path, builder)
     else:

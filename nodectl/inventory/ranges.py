@@ -37,7 +37,7 @@ def expand(text: str) -> list[str]:
 def split_port(text: str) -> tuple[str, int | None]:
     """`name:2222` as name and port; an IPv6 address needs brackets for that and stays whole."""
     match = _PORT.match(text)
-    if not match or match.group(1).count(":") or match.group(1).endswith("["):
+    if not match or ":" in _RANGE.sub("", match.group(1)) or match.group(1).count("[") != match.group(1).count("]"):
         return text, None
     return match.group(1), int(match.group(2))
 

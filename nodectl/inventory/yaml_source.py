@@ -36,7 +36,8 @@ def _group(name: Any, value: Any, parent: Map, builder: Builder) -> Group | None
     if value is None:
         return group
     if not isinstance(value, Map):
-        builder.found.error("E301", f"group '{name}' is not a mapping", parent.value_at[name], label="expected hosts:, children: or vars:", help=_list_help(value))
+        where = parent.value_at[name]
+        builder.found.error("E301", f"group '{name}' is not a mapping", where, label="expected hosts:, children: or vars:", help=_list_help(value))
         return group
     for key in value:
         if key not in _KEYS:
@@ -61,8 +62,9 @@ def _part(group: Group, value: Map, key: str, builder: Builder) -> Map | None:
     part = value.get(key)
     if part is None or isinstance(part, Map):
         return part
-    what = {Seq: "a list", str: "text"}.get(type(part), "not a mapping")
-    builder.found.error("E301", f"`{key}` of group '{group.name}' is {what}", value.value_at[key], label="expected a mapping", help=_list_help(part) or f"write {key}: {{{part}: }}")
+    what = "a list" if isinstance(part, Seq) else "text" if isinstance(part, str) else "not a mapping"
+    advice = _list_help(part) or f"write {key}: {{{part}: }}"
+    builder.found.error("E301", f"`{key}` of group '{group.name}' is {what}", value.value_at[key], label="expected a mapping", help=advice)
     return None
 
 
@@ -94,8 +96,9 @@ def _hosts(group: Group, value: Map, builder: Builder) -> None:
         if variables is not None and not isinstance(variables, Map):
             builder.found.error("E301", f"the variables of host '{name}' are not a mapping", part.value_at[name], label="expected name: value pairs")
             continue
-        for host in hosts if variables else []:
-            _take(host, variables, builder)
+        if variables is not None:
+            for host in hosts:
+                _take(host, variables, builder)
 
 
 def _children(group: Group, value: Map, builder: Builder) -> None:
