@@ -17,11 +17,14 @@ MODULES: Mapping[str, str] = {
     "file": "nodectl.agent.modules.file",
     "lineinfile": "nodectl.agent.modules.lineinfile",
     "ping": "nodectl.agent.modules.ping",
+    "scratch_disks": "nodectl.agent.modules.scratch_disks",
     "setup": "nodectl.agent.modules.setup",
     "shell": "nodectl.agent.modules.shell",
     "slurp": "nodectl.agent.modules.slurp",
     "stat": "nodectl.agent.modules.stat",
     "wait_for": "nodectl.agent.modules.wait_for",
+    "probe_free_port": "nodectl.agent.probes.probe_free_port",
+    "workload": "nodectl.agent.probes.workload",
 }
 
 

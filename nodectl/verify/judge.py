@@ -1,0 +1,115 @@
+"""From measurements to checks. Pure: no clock, no node, no torch.
+
+One-sided: better than expected always passes. What could not be measured, or has nothing to be compared with, is `unknown`,
+and unknown is never a pass. A node is as good as the worst of its checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from nodectl.verify.floor_load import Floor, best_floor
+from nodectl.verify.measurement import Check, Measurement, Verdict
+from nodectl.verify.units import UnitError, human, to_base, unit
+
+Op = Literal["at_least", "at_most", "equals"]
+# The worse, the higher: a node that says no stays a failed node, whatever else could not be found out about it.
+_RANK: Mapping[Verdict, int] = {"pass": 0, "unknown": 1, "fail": 2}
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What one measurement must be. ``host`` "" means every host. ``why`` completes the sentence "expected … (why)".
+
+    Numbers are compared in the base unit of ``unit``.
+    """
+
+    metric: str
+    op: Op
+    value: float | bool | str
+    unit: str
+    why: str
+    host: str = ""
+    source: str = ""
+
+    def about(self, metric: str, host: str) -> bool:
+        return self.metric == metric and self.host in ("", host)
+
+
+def judge(measurements: Sequence[Measurement], floors: Sequence[Floor], expectations: Sequence[Expectation]) -> list[Check]:
+    """One check per measurement and host. All expectations about it and the best fitting floor must hold."""
+    return [_check(measurement, host, floors, expectations) for measurement in measurements for host in measurement.hosts]
+
+
+def node_verdict(checks: Sequence[Check]) -> Verdict:
+    """The worst of a node's checks; a node of which nothing is known is unknown."""
+    return max((check.verdict for check in checks), key=lambda verdict: _RANK[verdict], default="unknown")
+
+
+def reasons(checks: Sequence[Check]) -> list[str]:
+    """Why a node does not pass, worst first; empty when it does."""
+    worse = sorted((check for check in checks if check.verdict != "pass"), key=lambda check: -_RANK[check.verdict])
+    return [f"{check.name}: {check.reason}" for check in worse] or ([] if checks else ["nothing was measured"])
+
+
+def _check(measurement: Measurement, host: str, floors: Sequence[Floor], expectations: Sequence[Expectation]) -> Check:
+    if measurement.value is None or measurement.error:
+        return _result(measurement, host, "unknown", measurement.error or "no value could be had")
+    mine = [expectation for expectation in expectations if expectation.about(measurement.name, host)]
+    floor = best_floor(floors, measurement.name, measurement.conditions)
+    if floor is not None:
+        mine.append(Expectation(floor.metric, "at_least", floor.floor, floor.unit, floor.reason or f"floor of {floor.statistic}", source=floor.cite()))
+    if not mine:
+        shown = _shown(measurement.value, measurement.unit)
+        return _result(measurement, host, "unknown", f"measured {shown}, but no floor is known for {_conditions(measurement)}: give one in hosts.yaml")
+    results = [_compare(measurement, host, expectation) for expectation in mine]
+    return max(results, key=lambda check: (_RANK[check.verdict], isinstance(check.floor, float), check.floor if isinstance(check.floor, float) else 0.0))
+
+
+def _compare(measurement: Measurement, host: str, expectation: Expectation) -> Check:
+    try:
+        holds, bar = _holds(measurement, expectation)
+    except UnitError as error:
+        return _result(measurement, host, "unknown", f"cannot be compared: {error}", expectation)
+    words = {"at_least": "at least ", "at_most": "at most ", "equals": ""}[expectation.op]
+    seen = f"measured {_shown(measurement.value, measurement.unit)}, expected {words}{_shown(bar, measurement.unit)}"
+    detail = f": {measurement.raw}" if not holds and measurement.raw and measurement.unit in ("bool", "text") else ""
+    return _result(measurement, host, "pass" if holds else "fail", f"{seen} ({expectation.why}){detail}", expectation, bar)
+
+
+def _holds(measurement: Measurement, expectation: Expectation) -> tuple[bool, float | bool | str]:
+    """Raises UnitError when the two are not of one kind."""
+    value, wanted = measurement.value, expectation.value
+    if expectation.op == "equals":
+        return value == wanted, wanted
+    if isinstance(value, (str, bool)) or isinstance(wanted, (str, bool)) or value is None:
+        raise UnitError(f"{value!r} and {wanted!r} are not both numbers")
+    base = unit(measurement.unit).base
+    number, bar = to_base(value, measurement.unit, base), to_base(wanted, expectation.unit, base)
+    return (number >= bar if expectation.op == "at_least" else number <= bar), bar
+
+
+def _result(
+    measurement: Measurement, host: str, verdict: Verdict, reason: str, expectation: Expectation | None = None, bar: float | bool | str | None = None,
+) -> Check:
+    simulated = " [simulated]" if measurement.simulated else ""
+    return Check(
+        host, measurement.name, verdict, reason + simulated, measurement.value, measurement.unit,
+        None if bar is None else float(bar) if isinstance(bar, (int, float)) and not isinstance(bar, bool) else str(bar),
+        expectation.source if expectation else "", measurement.simulated, measurement.raw,
+    )
+
+
+def _shown(value: float | bool | str | None, name: str) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str) or value is None:
+        return str(value)
+    return human(value, unit(name).base)
+
+
+def _conditions(measurement: Measurement) -> str:
+    named = [f"{key} {measurement.conditions[key]}" for key in ("sku", "fabric", "device", "collective", "nodes", "gpus") if measurement.conditions.get(key)]
+    return f"{measurement.name} ({', '.join(named)})" if named else measurement.name
