@@ -71,7 +71,18 @@ def up(hosts: int, disks: int, s3: bool, name: str, no_torch: bool, folder: Path
 @lab_command
 def down(folder: Path) -> int:
     """Stop the lab in DIR and take away everything it made on this machine. Without a lab there: nothing happens."""
-    lifecycle.down(folder, say)
+    click.echo(f"the lab in {folder} is gone" if lifecycle.down(folder) else f"there is no lab in {folder}")
+    return 0
+
+
+@command.command("reset")
+@click.argument("hosts", nargs=-1, required=True)
+@dir_option
+@lab_command
+def reset(hosts: tuple[str, ...], folder: Path) -> int:
+    """Put HOSTS back to their first day: fresh system, empty disks, new host keys."""
+    lifecycle.reset(running(folder), list(hosts))
+    click.echo(f"{', '.join(hosts)}: as new")
     return 0
 
 
