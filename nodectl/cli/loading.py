@@ -10,9 +10,9 @@ from nodectl.diagnostics.model import Collector, Mistakes
 from nodectl.engine.catalogue import known
 from nodectl.inventory.load import load_inventory
 from nodectl.inventory.model import Inventory
-from nodectl.inventory.patterns import select
+from nodectl.inventory.patterns import check_hosts, select
 from nodectl.lang.load import load_playbook
-from nodectl.lang.playbook import Play, Playbook
+from nodectl.lang.playbook import Playbook
 from nodectl.shipped import shipped
 from nodectl.wire.secret import Secret
 
@@ -30,26 +30,15 @@ def load(sources: Sequence[str], playbook: Path, limit: str | None, found: Colle
     """Inventory and playbook; what is wrong with either, and between them, goes into ``found``."""
     inventory = load_inventory(sources, found)
     loaded = load_playbook(playbook, roles_path(playbook), known, found)
-    inventory_stands = not found.errors or bool(inventory.hosts)
-    if inventory_stands:
-        for play in loaded.plays:
-            _check_pattern(inventory, play, limit, found)
+    if inventory.hosts:  # an inventory that could not be read would make every pattern look wrong
+        check_hosts(loaded, inventory, found)
+        select_into(inventory, "all", limit, found)
     return Loaded(inventory, loaded)
 
 
 def roles_path(playbook: Path) -> list[Path]:
     """Where roles are looked for: the user's beside his playbook first, so that he can replace one of ours."""
     return [playbook.parent / "roles", shipped("roles")]
-
-
-def _check_pattern(inventory: Inventory, play: Play, limit: str | None, found: Collector) -> None:
-    if "{{" in str(play.hosts):
-        return  # known only when variables are; the engine says it then
-    try:
-        select(inventory, play.hosts, limit)
-    except Mistakes as mistakes:
-        for diagnostic in mistakes.diagnostics:
-            found.error(diagnostic.code, diagnostic.message, diagnostic.origin or play.hosts_origin, label=diagnostic.label, help=diagnostic.help)
 
 
 def select_into(inventory: Inventory, pattern: str, limit: str | None, found: Collector) -> list[str]:

@@ -21,7 +21,7 @@ from nodectl.shipped import shipped
 @click.command("bootstrap")
 @click.argument("hosts", nargs=-1, required=True)
 @click.option("--playbook", type=click.Path(path_type=Path), metavar="PATH", help="Provision with this playbook instead of the one that comes with nodectl.")
-@click.option("--suite", default="default", show_default=True, metavar="NAME", help="What has to be proven: the name of a suite, or a file.")
+@click.option("--suite", default="preflight", show_default=True, metavar="NAME", help="What has to be proven: the name of a suite, or a file.")
 @rehearsal_options
 @task_options
 @run_dir_option

@@ -107,28 +107,43 @@ def status(folder: Path) -> int:
 
 
 @command.command("fault")
-@click.argument("host")
-@click.argument("fault")
-@click.argument("value", default="")
+@click.argument("words", nargs=-1, metavar="[HOST] FAULT [VALUE]")
 @dir_option
 @lab_command
-def fault(host: str, fault: str, value: str, folder: Path) -> int:
-    """Break something on HOST: e.g. n2 slow-link 100mbit, n2 down, n2 frozen, n2 disk-full; HOST - is for the lab's services: - store-down."""
-    faults.apply(running(folder), "" if host == "-" else host, fault, value)
-    click.echo(f"{host}: {fault} {value}".rstrip() + f"; mend it with: nodectl lab lift {host} {fault} --dir {folder}")
+def fault(words: tuple[str, ...], folder: Path) -> int:
+    """Break something, e.g. `n2 slow-link 100mbit`, `n2 down`, or `store-down`. Without arguments: what can be broken."""
+    if not words:
+        for kind in faults.FAULTS:
+            click.echo(f"{'HOST ' if kind.of_host else ''}{kind.name} {kind.value and '[' + kind.value + ']'}".ljust(44) + kind.about)
+        return 0
+    host, name, value = fault_words(words)
+    faults.apply(running(folder), host, name, value)
+    click.echo(f"{' '.join(words)}: applied; mend it with: nodectl lab lift {host + ' ' if host else ''}{name} --dir {folder}")
     return 0
 
 
 @command.command("lift")
-@click.argument("host")
-@click.argument("fault")
+@click.argument("words", nargs=-1, required=True, metavar="[HOST] FAULT")
 @dir_option
 @lab_command
-def lift(host: str, fault: str, folder: Path) -> int:
+def lift(words: tuple[str, ...], folder: Path) -> int:
     """Mend what `lab fault` broke."""
-    faults.lift(running(folder), "" if host == "-" else host, fault)
-    click.echo(f"{host}: {fault} is lifted")
+    host, name, value = fault_words(words)
+    if value:
+        raise LabProblem(f"lift takes no value: {value!r} is one word too many")
+    faults.lift(running(folder), host, name)
+    click.echo(f"{' '.join(words)}: lifted")
     return 0
+
+
+def fault_words(words: tuple[str, ...]) -> tuple[str, str, str]:
+    """(host, fault, value): the host is left out for what concerns the lab's services. Raises LabProblem."""
+    rest = list(words)
+    services = {kind.name for kind in faults.FAULTS if not kind.of_host}
+    host = "" if rest[0] in services else rest.pop(0)
+    if not 1 <= len(rest) <= 2:
+        raise LabProblem(f"expected [HOST] FAULT [VALUE], got {' '.join(words)!r}; `nodectl lab fault` lists what can be broken")
+    return host, rest[0], rest[1] if len(rest) == 2 else ""
 
 
 def running(folder: Path) -> LabState:

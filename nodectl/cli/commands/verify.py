@@ -21,7 +21,7 @@ from nodectl.inventory.load import load_inventory
 
 @click.command("verify")
 @click.argument("hosts", nargs=-1, required=True)
-@click.option("--suite", default="default", show_default=True, metavar="NAME", help="What has to be proven: the name of a suite, or a file.")
+@click.option("--suite", default="preflight", show_default=True, metavar="NAME", help="What has to be proven: the name of a suite, or a file.")
 @run_dir_option
 @connection_options
 def command(hosts: tuple[str, ...], suite: str, run_dir: Path | None, **given: Any) -> int:
