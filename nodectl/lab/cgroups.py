@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from nodectl.lab.machine import until
@@ -42,6 +43,30 @@ def entering(folders: list[Path]) -> list[str]:
     """Words that put the process into the groups before it becomes the command after them."""
     script = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 > "$1/cgroup.procs" || exit 1; shift; n=$((n-1)); done; exec "$@"'
     return ["sh", "-c", script, "sh", str(len(folders)), *map(str, folders)]
+
+
+def throttle(group: str, device: int, rate: int) -> None:
+    """Limits direct reads and writes of the group on one block device (as in st_rdev) to ``rate`` bytes per second; 0 = no limit.
+
+    Raises LabProblem where the kernel has no such throttle.
+    """
+    number = f"{os.major(device)}:{os.minor(device)}"
+    if unified():
+        _enable_io(MOUNT / group)
+        limit = str(rate) if rate else "max"
+        settings = {MOUNT / group / "io.max": f"{number} rbps={limit} wbps={limit}"}
+    else:
+        settings = {MOUNT / "blkio" / group / f"blkio.throttle.{way}_bps_device": f"{number} {rate}" for way in ("read", "write")}
+    for path, text in settings.items():
+        if not path.exists():
+            raise LabProblem(f"this kernel cannot slow disks down ({path} is missing): it needs CONFIG_BLK_DEV_THROTTLING")
+        path.write_text(text)
+
+
+def _enable_io(folder: Path) -> None:
+    """Version 2 has a group's io controls only when all groups above it hand the controller down."""
+    for above in reversed([parent for parent in folder.parents if parent.is_relative_to(MOUNT)]):
+        (above / "cgroup.subtree_control").write_text("+io")
 
 
 def remove(group: str) -> None:

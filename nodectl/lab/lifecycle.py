@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from nodectl.lab import base, disks, hosts, inventory_file, needs, network, services, torch_share
+from nodectl.lab import base, disks, faults, hosts, inventory_file, needs, network, services, torch_share
 from nodectl.lab.plan import REPO_PORT, STORE_PORT, LabPlan, host_address, host_names, serials
 from nodectl.lab.problem import LabProblem
 from nodectl.lab.state import Fault, LabHost, LabState, load, locked
@@ -161,7 +161,7 @@ def status(folder: Path) -> LabStatus:
         return LabStatus(None)
     found = tuple(HostStatus(host.name, host.address, power(state, host.name), hosts.greets(host.address), host.serials) for host in state.hosts)
     names = [(services.REPO, REPO_PORT), *([(services.STORE, STORE_PORT)] if state.s3 else [])]
-    serving = tuple((name, services.listening(state, port)) for name, port in names)
+    serving = tuple((name, services.answering(state, port)) for name, port in names)
     return LabStatus(state, found, serving, tuple(state.faults), tuple(state.notes))
 
 
@@ -180,17 +180,29 @@ def _stopped(pid: int) -> bool:
     return fields[0] in ("T", "t")
 
 
-def reset(state: LabState, names: list[str]) -> None:
-    """Puts hosts back to the first day: fresh tree, empty disks, new host keys, booted; faults of theirs are forgotten."""
+def reset(state: LabState, names: Sequence[str]) -> LabState:
+    """Puts hosts back to the first day: no faults, fresh tree, empty disks, new host keys, booted. Gives back the new state."""
     chosen = [state.host(name) for name in names]
     with locked(state.dir, "resetting hosts"):
+        current = load(state.dir) or state
         for host in chosen:
-            hosts.power_off(state, host.name)
-            hosts.remove(state, host)
-            loops = disks.renew(state, host)
-            hosts.make(state, host)
-            hosts.boot(state, host, loops)
+            _forget_faults(current, host)
+            hosts.power_off(current, host.name)
+            hosts.remove(current, host)
+            loops = disks.renew(current, host)
+            hosts.make(current, host)
+            hosts.boot(current, host, loops)
         for host in chosen:
-            _await(state, host)
-        inventory_file.write_known_hosts(state)
-        state.save()
+            _await(current, host)
+        inventory_file.write_known_hosts(current)
+    return current
+
+
+def _forget_faults(state: LabState, host: LabHost) -> None:
+    for fault in [applied for applied in state.faults if applied.host == host.name]:
+        if fault.fault == "down":  # it will be booted afresh
+            network.set_port(state, host.name, up=True)
+        else:
+            faults.kind(fault.fault).lift(state, host, fault.value)
+        state.faults.remove(fault)
+    state.save()

@@ -84,6 +84,11 @@ def plug(state: LabState, host: LabHost) -> None:
     run(["ip", "-netns", own, "-batch", "-"], stdin=f"link set lo up\naddr add {host.address}/24 dev {HOST_INTERFACE}\nlink set {HOST_INTERFACE} up\n")
 
 
+def set_port(state: LabState, host: str, up: bool) -> None:
+    """Plugs a host's cable in or out at the bridge."""
+    run(["ip", "-netns", bridge_namespace(state), "link", "set", host, "up" if up else "down"])
+
+
 def _namespace(state: LabState, name: str) -> None:
     state.claim("netns", name)
     run(["ip", "netns", "add", name])

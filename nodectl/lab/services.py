@@ -22,8 +22,8 @@ from nodectl.wire.secret import Secret
 
 STORE = "store"
 REPO = "repo"
-# rclone listens after 0.3 s here.
-LISTEN_TIMEOUT_S = 30.0
+# rclone answers after 0.3 s here.
+ANSWER_TIMEOUT_S = 30.0
 # rclone refuses requests signed with a very short key id; these are the lengths that S3 itself uses.
 ACCESS_KEY_LENGTH = 20
 SECRET_KEY_LENGTH = 40
@@ -71,7 +71,7 @@ def store_keys(state: LabState) -> tuple[str, Secret]:
 
 
 def start_store(state: LabState) -> None:
-    """Serves the buckets. Raises LabProblem when nobody listens within LISTEN_TIMEOUT_S."""
+    """Serves the buckets. Raises LabProblem when nobody answers within ANSWER_TIMEOUT_S."""
     access, secret = store_keys(state)
     # The environment, unlike argv, is not shown to other users; rclone reads it as a line of CSV.
     line = io.StringIO()
@@ -82,7 +82,7 @@ def start_store(state: LabState) -> None:
 
 
 def start_repo(state: LabState) -> None:
-    """Serves the package repository. Raises LabProblem when nobody listens within LISTEN_TIMEOUT_S."""
+    """Serves the package repository. Raises LabProblem when nobody answers within ANSWER_TIMEOUT_S."""
     argv = [sys.executable, "-I", "-m", "http.server", "--bind", address(state.net, SERVICES_OCTET), "--directory", state.repo, str(REPO_PORT)]
     _serve(state, REPO, argv, REPO_PORT, {})
 
@@ -92,18 +92,20 @@ def _serve(state: LabState, service: str, argv: list[str], port: int, env: dict[
     state.claim("file", str(log))
     state.claim("process", mark(state, service))
     start(mark(state, service), [*within(bridge_namespace(state)), *argv], log, env)
-    deadline = time.monotonic() + LISTEN_TIMEOUT_S
-    while not listening(state, port):
+    deadline = time.monotonic() + ANSWER_TIMEOUT_S
+    while not answering(state, port):
         if time.monotonic() > deadline:
             end = log.read_text(errors="replace")[-1000:]
-            raise LabProblem(f"the lab's {service} did not listen on port {port} within {LISTEN_TIMEOUT_S:.0f} s. Its log ends with:\n{end}")
+            raise LabProblem(f"the lab's {service} did not answer on port {port} within {ANSWER_TIMEOUT_S:.0f} s. Its log ends with:\n{end}")
         time.sleep(0.05)
 
 
-def listening(state: LabState, port: int) -> bool:
+def answering(state: LabState, port: int) -> bool:
+    """Whether an HTTP server says anything within a second: a frozen one still accepts connections."""
     try:
-        with socket.create_connection((address(state.net, SERVICES_OCTET), port), timeout=1.0):
-            return True
+        with socket.create_connection((address(state.net, SERVICES_OCTET), port), timeout=1.0) as connection:
+            connection.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
+            return connection.recv(5) == b"HTTP/"
     except OSError:
         return False
 
