@@ -10,7 +10,8 @@ from nodectl.wire.outcome import Outcome
 from nodectl.wire.secret import Secret
 from nodectl.wire.step import Step
 
-Why = Literal["refused", "timeout", "dns", "auth", "host_key", "banner", "python", "sudo", "hop", "protocol", "closed"]
+# config: an SSH option or ~/.ssh/config that nodectl cannot follow; everything else is named after what failed.
+Why = Literal["refused", "timeout", "dns", "auth", "host_key", "banner", "python", "sudo", "hop", "protocol", "closed", "config"]
 
 
 class Unreachable(Exception):
@@ -32,6 +33,10 @@ class Lost(Exception):
         self.hint = hint
 
 
+class AgentCrash(Lost):
+    """The agent itself failed: our bug, with its traceback as hint. What the step did is not known, as with every Lost."""
+
+
 @dataclass(frozen=True)
 class BecomeTarget:
     user: str = "root"
@@ -41,7 +46,10 @@ class BecomeTarget:
 
 @dataclass(frozen=True)
 class Target:
-    """How to get to one node. ``options`` are OpenSSH options from ansible_ssh_common_args (-o Key=Value), keys in lower case."""
+    """How to get to one node. ``options`` are OpenSSH options from ansible_ssh_common_args (-o Key=Value), keys in lower case.
+
+    ``user`` "" and ``port`` 22 (or 0) mean that nothing was said: ~/.ssh/config may then say it. With ``key_file`` no other key is offered.
+    """
 
     host: str
     address: str

@@ -1,0 +1,92 @@
+"""A byte stream to an SSH server: TCP, or the user's ProxyCommand. No SSH yet."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import socket
+import subprocess
+import threading
+import time
+from typing import Any
+
+from nodectl.transport.channel import Unreachable
+from nodectl.transport.gate import NoAnswer
+from nodectl.transport.route import Hop
+
+# One row of socket.getaddrinfo.
+Address = tuple[Any, ...]
+
+
+def tcp(hop: Hop, deadline: float) -> socket.socket:
+    """A connected socket before ``deadline`` (time.monotonic()). Raises Unreachable: dns, refused, timeout."""
+    addresses = _resolve(hop, deadline)
+    errors: list[OSError] = []
+    for index, (family, kind, protocol, _, address) in enumerate(addresses):
+        sock = socket.socket(family, kind, protocol)
+        # A dead first address must leave time for the others.
+        sock.settimeout(max(0.1, (deadline - time.monotonic()) / (len(addresses) - index)))
+        try:
+            sock.connect(address)
+        except OSError as error:
+            sock.close()
+            errors.append(error)
+        else:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return sock
+    raise _not_connected(hop, errors)
+
+
+def _not_connected(hop: Hop, errors: list[OSError]) -> Unreachable:
+    worst = next((error for error in errors if not isinstance(error, TimeoutError)), errors[-1])
+    if isinstance(worst, TimeoutError):
+        return NoAnswer("timeout", f"{hop}: no answer in time", f"is the node up, and does a firewall let port {hop.port} through?")
+    if isinstance(worst, ConnectionRefusedError):
+        hint = f"the machine is up, but nothing listens on port {hop.port}: is sshd running, is the port right?"
+        return Unreachable("refused", f"{hop}: connection refused", hint)
+    return Unreachable("timeout", f"{hop}: {worst.strerror or worst}", "is the node up, and is there a route to it?")
+
+
+def _resolve(hop: Hop, deadline: float) -> list[Address]:
+    """getaddrinfo knows no time limit, so it runs beside us; a resolver that never answers leaves one idle thread."""
+    answer: queue.SimpleQueue[list[Address] | OSError] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answer.put(list(socket.getaddrinfo(hop.address, hop.port, type=socket.SOCK_STREAM)))
+        except OSError as error:
+            answer.put(error)
+        except UnicodeError:
+            answer.put(OSError(0, "not a host name"))
+
+    threading.Thread(target=ask, name="nodectl-resolve", daemon=True).start()
+    try:
+        found = answer.get(timeout=max(0.1, deadline - time.monotonic()))
+    except queue.Empty:
+        raise NoAnswer("dns", f"{hop}: the name {hop.address} was not resolved in time", "does the resolver answer? set ansible_host to an address") from None
+    if isinstance(found, OSError):
+        raise Unreachable("dns", f"{hop}: the name {hop.address} does not resolve: {found.strerror}", "check the name, or set ansible_host") from None
+    return found
+
+
+class Proxied(socket.socket):
+    """One end of a socket pair whose other end is the standard input and output of a ProxyCommand."""
+
+    process: subprocess.Popen[bytes] | None = None
+
+    def close(self) -> None:
+        super().close()
+        if self.process and self.process.poll() is None:
+            with contextlib.suppress(OSError):
+                self.process.terminate()
+
+
+def proxied(hop: Hop) -> socket.socket:
+    """Start the user's ProxyCommand as ssh does, by the shell, and speak to it."""
+    ours, theirs = socket.socketpair()
+    sock = Proxied(ours.family, ours.type, ours.proto, fileno=ours.detach())
+    with theirs:
+        # The command stands in the user's own ssh configuration or inventory, and is a shell command by definition.
+        command = ["/bin/sh", "-c", f"exec {hop.proxy_command}"]
+        sock.process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.DEVNULL)
+    return sock

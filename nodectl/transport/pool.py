@@ -1,0 +1,215 @@
+"""All connections of a run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from nodectl.transport.bundle import bundle
+from nodectl.transport.channel import BecomeTarget, Connections, Limits, Lost, Target, Unreachable
+from nodectl.transport.gate import Gates
+from nodectl.transport.known_hosts import Refused
+from nodectl.transport.local import LocalLine
+from nodectl.transport.route import Router
+from nodectl.transport.ssh import Dialer, Link, SessionRefused, SshLine, quiet
+from nodectl.transport.start import Order, order, start
+from nodectl.transport.stream import AgentChannel, Reports
+from nodectl.transport.watchdog import Watchdog
+
+# All channels close side by side; a healthy agent is gone in milliseconds, one with work to kill in 3 s.
+CLOSE_LIMIT = 6.0
+
+Identity = tuple[str, ...]
+
+
+def _silent(_: str) -> None:
+    """For callers who do not want to hear it."""
+
+
+def _silent_progress(_: str, __: str) -> None:
+    """For callers who do not want to hear it."""
+
+
+class _Node:
+    """What is open to one inventory host. ``lock`` keeps two threads from connecting twice."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.links: dict[Identity, list[Link]] = {}
+        self.channels: dict[tuple[Identity, str], AgentChannel] = {}
+        self.lost: Lost | None = None
+
+
+class Pool(Connections):
+    """One SSH connection per node and login; on it one agent per user. Thread-safe; threads for different nodes never wait for each other.
+
+    ``hello`` is called with a host's name when its agent spoke first, ``progress`` with (host, text) from running steps, ``warn`` with
+    a sentence a person should read (a host key accepted on first contact). All are called from other threads and must be quick.
+    ``packed`` replaces the agent's sources; tests use it.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        known_hosts: Path | None = None,
+        hello: Callable[[str], None] | None = None,
+        progress: Callable[[str, str], None] | None = None,
+        warn: Callable[[str], None] | None = None,
+        packed: bytes | None = None,
+    ) -> None:
+        quiet()
+        self._limits = limits
+        self._router = Router(known_hosts)
+        self._hello = hello or _silent
+        self._warn = warn or _silent
+        self._reports = Reports(progress or _silent_progress, self._note_lost)
+        self._packed = packed
+        self._gates = Gates()
+        self._watchdog = Watchdog(limits.silence)
+        self._lock = threading.Lock()
+        self._nodes: dict[str, _Node] = {}
+        self._fresh: list[AgentChannel] = []
+        self._closed = False
+
+    def channel(self, target: Target, become: BecomeTarget | None = None) -> AgentChannel:
+        node = self._node(target.host)
+        with node.lock:
+            if node.lost:
+                raise Lost(f"{target.host} was lost before: {node.lost.reason}", node.lost.hint)
+            key = (_identity(target), f"{become.method}:{become.user}" if become else "")
+            found = node.channels.get(key)
+            if found is None or not found.alive:
+                found = node.channels[key] = self._open(node, target, become)
+            return found
+
+    def fresh(self, target: Target) -> AgentChannel:
+        link = None if target.connection == "local" else self._dial(target)
+        try:
+            opened = self._start(target, None, link, Reports(self._reports.progress, closed=link.close if link else lambda: None))
+        except SessionRefused as error:
+            raise _no_session(target.host, error) from None
+        except Unreachable:
+            if link:
+                link.close()
+            raise
+        with self._lock:
+            self._fresh = [channel for channel in self._fresh if channel.alive] + [opened]
+        return opened
+
+    def reset(self, host: str) -> None:
+        node = self._node(host)
+        with node.lock:
+            self._shut(node)
+            node.lost = None
+
+    def close(self) -> None:
+        """Everything ends side by side; what does not end in time is dropped with its socket."""
+        with self._lock:
+            self._closed = True
+            nodes, self._nodes = list(self._nodes.values()), {}
+            fresh, self._fresh = self._fresh, []
+        works = [lambda node=node: self._shut(node) for node in nodes] + [channel.close for channel in fresh]
+        threads = [threading.Thread(target=work, name="nodectl-close", daemon=True) for work in works]
+        for thread in threads:
+            thread.start()
+        end = time.monotonic() + CLOSE_LIMIT
+        for thread in threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        for node in nodes:
+            for link in _links(node):
+                link.abort()
+        self._watchdog.stop()
+
+    # -- opening
+
+    def _node(self, host: str) -> _Node:
+        with self._lock:
+            if self._closed:
+                raise Unreachable("closed", f"{host}: the run is over, its connections are closed")
+            return self._nodes.setdefault(host, _Node())
+
+    def _open(self, node: _Node, target: Target, become: BecomeTarget | None) -> AgentChannel:
+        """On a connection that is there already, where the server opens one more session on it; else on a new one."""
+        if target.connection == "local":
+            return self._start(target, become, None, self._reports)
+        links = node.links.setdefault(_identity(target), [])
+        for link in _living(links):
+            try:
+                return self._start(target, become, link, self._reports)
+            except SessionRefused:
+                continue
+        links.append(self._dial(target))
+        try:
+            return self._start(target, become, links[-1], self._reports)
+        except Unreachable as error:
+            links.pop().close()
+            raise error from None
+        except SessionRefused as error:
+            links.pop().close()
+            raise _no_session(target.host, error) from None
+
+    def _dial(self, target: Target) -> Link:
+        try:
+            return Dialer(self._router.route(target), self._gates, self._limits.connect, self._warn).dial()
+        except Refused as error:
+            raise Unreachable("host_key", f"{target.host}: {error.reason}", error.hint) from None
+
+    def _start(self, target: Target, become: BecomeTarget | None, link: Link | None, reports: Reports) -> AgentChannel:
+        order_ = order(target.python, become)
+        line = self._line(target, order_, link)
+        try:
+            started = start(line, order_, self._bundle(), target.host, self._limits.start)
+        except Unreachable:
+            line.discard()
+            raise
+        self._hello(target.host)
+        return AgentChannel(target.host, target.host, line, started, self._limits.silence, self._watchdog, reports)
+
+    def _line(self, target: Target, order_: Order, link: Link | None) -> SshLine | LocalLine:
+        return link.run(order_.command, target.host, self._limits.start) if link else LocalLine(order_.argv)
+
+    def _bundle(self) -> bytes:
+        with self._lock:
+            if self._packed is None:
+                self._packed = bundle()
+            return self._packed
+
+    # -- ending
+
+    def _note_lost(self, host: str, lost: Lost) -> None:
+        with self._lock:
+            node = self._nodes.get(host)
+        if node:
+            node.lost = lost
+
+    def _shut(self, node: _Node) -> None:
+        for channel in node.channels.values():
+            channel.close()
+        for link in _links(node):
+            link.close()
+        node.channels.clear()
+        node.links.clear()
+
+
+def _living(links: list[Link]) -> list[Link]:
+    """Drops those that broke."""
+    for link in [link for link in links if not link.alive]:
+        links.remove(link)
+        link.close()
+    return list(links)
+
+
+def _no_session(host: str, error: SessionRefused) -> Unreachable:
+    return Unreachable("closed", f"{host}: the server opens no session: {error}", "MaxSessions 0, or an account without a shell?")
+
+
+def _links(node: _Node) -> Iterable[Link]:
+    return [link for links in list(node.links.values()) for link in links]
+
+
+def _identity(target: Target) -> Identity:
+    """Everything that makes another login of it: a play may change the user or the port of a host."""
+    options = [f"{key}={value}" for key, value in sorted(target.options.items())]
+    return (target.connection, target.address, str(target.port), target.user, target.key_file, target.python, *options)

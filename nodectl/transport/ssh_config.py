@@ -1,0 +1,96 @@
+"""~/.ssh/config, as far as paramiko reads it, and the two things it does not: Include, and Fedora's `Match final all`."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from paramiko import SSHConfig
+from paramiko.ssh_exception import ConfigParseError, CouldNotCanonicalize
+
+from nodectl.transport.channel import Unreachable
+
+USER_FILE = "~/.ssh/config"
+SYSTEM_FILE = "/etc/ssh/ssh_config"
+
+# OpenSSH's own bound on includes within includes.
+MAX_DEPTH = 16
+
+_INCLUDE = re.compile(r"^\s*include\s*[=\s]\s*(.+?)\s*$", re.IGNORECASE)
+_FINAL_ALL = re.compile(r"^\s*match\s+final\s+all\s*$", re.IGNORECASE)
+_BLOCK = re.compile(r"^\s*(host|match)\b", re.IGNORECASE)
+
+
+class UserConfig:
+    """The files that OpenSSH would read, the user's before the system's. Raises Unreachable("config") with file and line."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._config = SSHConfig()
+        for file in files:
+            if file.is_file():
+                self._load(file)
+
+    def lookup(self, alias: str) -> Mapping[str, Any]:
+        """Options for ``alias``, keys in lower case; ``identityfile`` is a list, everything else text."""
+        try:
+            found: Mapping[str, Any] = self._config.lookup(alias)
+        except (ConfigParseError, CouldNotCanonicalize, KeyError) as error:
+            raise Unreachable("config", f"~/.ssh/config cannot be applied to {alias}: {type(error).__name__} {error}", _HINT) from None
+        return found
+
+    def _load(self, file: Path) -> None:
+        lines = list(_lines(file, file.parent, 0))
+        try:
+            self._config.parse(text for _, text in lines)
+        except ConfigParseError as error:
+            place = next((where for where, text in lines if _breaks(text)), str(file))
+            raise Unreachable("config", f"{place}: {error}", _HINT) from None
+
+
+_HINT = "change that line, or give nodectl a file of its own: ansible_ssh_common_args: -F FILE (-F /dev/null for none)"
+
+
+def _lines(file: Path, folder: Path, depth: int) -> Iterator[tuple[str, str]]:
+    """(place, line), with included files in the place of their Include.
+
+    One thing is looser than in ssh: a Host block in a file included from inside another Host block applies to all names it matches.
+    """
+    if depth > MAX_DEPTH:
+        raise Unreachable("config", f"{file}: Include goes deeper than {MAX_DEPTH} files", _HINT)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unreachable("config", f"{file} cannot be read: {error}", _HINT) from None
+    block = "Host *"
+    for number, line in enumerate(text.splitlines(), 1):
+        include = _INCLUDE.match(line)
+        if include:
+            for pattern in include.group(1).split():
+                for found in sorted(glob.glob(_absolute(folder, pattern))):
+                    yield from _lines(Path(found), folder, depth + 1)
+            # A Host line of an included file ends with that file.
+            yield f"{file}:{number}", block
+            continue
+        if _FINAL_ALL.match(line):
+            line = "Match final"  # the same condition in the words that paramiko knows
+        if _BLOCK.match(line):
+            block = line
+        yield f"{file}:{number}", line
+
+
+def _absolute(folder: Path, pattern: str) -> str:
+    """Relative patterns mean ~/.ssh in the user's files and /etc/ssh in the system's: the folder of the outermost file is that in both."""
+    pattern = pattern.strip('"')
+    path = Path(pattern).expanduser()
+    return str(path if path.is_absolute() else folder / path)
+
+
+def _breaks(line: str) -> bool:
+    try:
+        SSHConfig.from_text(line)
+    except ConfigParseError:
+        return True
+    return False
