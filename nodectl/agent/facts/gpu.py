@@ -1,0 +1,81 @@
+"""NVIDIA GPUs, and whether a network card may read their memory directly."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from typing import Any, Dict, List, Optional, Tuple
+
+from nodectl.agent.contract import Failed
+from nodectl.agent.facts.platform import text
+from nodectl.agent.facts.rdma import entries
+from nodectl.agent.system import System
+
+# A healthy nvidia-smi without persistence mode takes 2 to 5 s on eight GPUs; one that hangs, hangs for good.
+LIMIT = 20.0
+_FIELDS = ("index", "uuid", "name", "pci.bus_id", "memory.total", "driver_version")
+
+
+def gpus(system: System, root: str) -> Tuple[List[Dict[str, Any]], List[str]]:
+    """(GPUs, sentences about what is missing): by nvidia-smi, else what the driver lists in /proc."""
+    listed = from_proc(root)
+    found, problem = _from_smi(system)
+    if problem:
+        if listed:
+            problem += f"; the driver lists {len(listed)} GPU(s)"
+        return listed, [problem]
+    if found is None:
+        if listed:
+            return listed, [f"nvidia-smi is not installed; the driver lists {len(listed)} GPU(s)"]
+        return [], ["no NVIDIA GPU: neither nvidia-smi nor /proc/driver/nvidia/gpus is there"]
+    return found, [] if found else ["nvidia-smi lists no GPU"]
+
+
+def _from_smi(system: System) -> Tuple[Optional[List[Dict[str, Any]]], str]:
+    program = system.which("nvidia-smi")
+    if program is None:
+        return None, ""
+    try:
+        done = system.run([program, f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits"], timeout=LIMIT)
+    except Failed as failed:
+        return None, f"nvidia-smi: {failed.msg}"
+    if done.rc != 0:
+        return None, f"nvidia-smi failed with exit code {done.rc}: {' '.join((done.stdout + done.stderr).split())[:300]}"
+    return parse(done.stdout), ""
+
+
+def parse(output: str) -> List[Dict[str, Any]]:
+    """Lines of nvidia-smi's csv,noheader,nounits. A field that is no number (`[N/A]`, an ERR! text) becomes None."""
+    result = []
+    for row in csv.reader(output.splitlines(), skipinitialspace=True):
+        if len(row) == len(_FIELDS):
+            index, uuid, name, pci, memory, driver = (field.strip() for field in row)
+            result.append({"index": _number(index), "uuid": uuid, "name": name, "pci": pci.lower(), "memory_mib": _number(memory), "driver": driver})
+    return result
+
+
+def _number(value: str) -> Optional[int]:
+    return int(value) if value.isdigit() else None
+
+
+def from_proc(root: str) -> List[Dict[str, Any]]:
+    """What the driver itself lists; needs no program, so it cannot hang."""
+    base = os.path.join(root, "proc/driver/nvidia/gpus")
+    version = re.search(r"\b(\d{3}\.[\d.]+)\b", text(os.path.join(root, "proc/driver/nvidia/version")))
+    found = []
+    for index, pci in enumerate(entries(base)):
+        fields = dict(re.findall(r"^([^:\n]+?):[ \t]*(.*?)[ \t]*$", text(os.path.join(base, pci, "information")), re.MULTILINE))
+        found.append({
+            "index": index, "uuid": fields.get("GPU UUID", ""), "name": fields.get("Model", ""), "pci": pci, "memory_mib": None,
+            "driver": version.group(1) if version else "",
+        })
+    return found
+
+
+def direct(root: str) -> Dict[str, bool]:
+    """peermem: the module is loaded. dmabuf: the driver is the open kernel module, which exports GPU memory by itself."""
+    return {
+        "peermem": os.path.isdir(os.path.join(root, "sys/module/nvidia_peermem")) or os.path.isdir(os.path.join(root, "sys/module/nv_peer_mem")),
+        "dmabuf": "Open Kernel Module" in text(os.path.join(root, "proc/driver/nvidia/version")),
+    }
