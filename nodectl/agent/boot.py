@@ -16,7 +16,7 @@ import tempfile
 import threading
 import traceback
 from types import FrameType
-from typing import Any, BinaryIO, Dict, Optional, Set
+from typing import Any, BinaryIO, Callable, Dict, Optional, Set
 
 from nodectl.agent.processes import GRACE, Stopper
 from nodectl.agent.runner import OUR_BUG, run_step
@@ -38,9 +38,12 @@ class Leave(Exception):
 
 
 class Agent:
-    """Serves one controller over two file descriptors. ``serve`` is the reader; worker and beat are threads of their own."""
+    """Serves one controller. ``source`` gives what arrived, at most so many bytes, b"" at the end; ``sink`` is a file descriptor.
 
-    def __init__(self, source: int, sink: int) -> None:
+    ``serve`` is the reader; worker and beat are threads of their own.
+    """
+
+    def __init__(self, source: Callable[[int], bytes], sink: int) -> None:
         self._source = source
         self._sink = sink
         self._lock = threading.Lock()
@@ -89,7 +92,7 @@ class Agent:
     def _read(self) -> None:
         decoder = Decoder()
         while True:
-            data = os.read(self._source, PIECE)
+            data = self._source(PIECE)
             if not data:
                 return
             for frame in decoder.feed(data):
@@ -201,16 +204,14 @@ def _leave(number: int, _frame: Optional[FrameType]) -> None:
 
 
 def main() -> None:
-    """Take stdin and stdout for frames, give everything else stderr and /dev/null, serve, and be gone."""
-    source, sink = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+    """Take stdin and stdout for frames, give everything else stderr, serve, and be gone."""
+    sink = os.dup(1)
     os.dup2(2, 1)  # a stray print must never break a frame
     os.umask(0o022)
     for number in SIGNALS:
         signal.signal(number, _leave)
-    code = Agent(source, sink).serve()
+    # The buffered reader, not the descriptor: the loader that read our sources may have read ahead, into the frames.
+    code = Agent(sys.stdin.buffer.read1, sink).serve()
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.flush()
     os._exit(code)  # not exit(): a worker stuck in the kernel must not keep the process
