@@ -58,7 +58,9 @@ def _run(system: System, step: Step) -> Outcome:
     if hasattr(code, "act"):
         outcome: Outcome = code.act(system, args, step.check)
         return outcome
-    return _make_so(system, code, args, step)
+    outcome = _make_so(system, code, args, step)
+    outcome.warnings += outcome.values.pop("warnings", [])  # how a state module warns: as a return value
+    return outcome
 
 
 def _make_so(system: System, code: ModuleType, args: Args, step: Step) -> Outcome:

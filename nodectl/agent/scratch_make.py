@@ -11,7 +11,7 @@ import os
 import uuid
 from typing import Any, Dict, List, Mapping, Optional
 
-from nodectl.agent import blocks, fstab
+from nodectl.agent import blocks, fstab, fstab_file
 from nodectl.agent.blocks import Disk
 from nodectl.agent.contract import Failed
 from nodectl.agent.scratch_guard import Reading
@@ -133,11 +133,8 @@ def mount(system: System, path: str, entry: fstab.Entry, opts: str) -> None:
 
 
 def persist(system: System, entry: fstab.Entry) -> None:
-    """One line in fstab, and systemd told of it where it runs."""
-    text = (system.read(fstab.PATH) or b"").decode("utf-8", "surrogateescape")
+    """One line in fstab."""
+    text = fstab_file.load(system)
     new = fstab.with_entry(text, entry)
-    if new == text:
-        return
-    system.write_atomic(fstab.PATH, new.encode("utf-8", "surrogateescape"))
-    if os.path.isdir("/run/systemd/system") and system.which("systemctl"):
-        system.run(["systemctl", "daemon-reload"], timeout=MOUNT_SECONDS)
+    if new != text:
+        fstab_file.store(system, new)
