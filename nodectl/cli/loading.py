@@ -33,6 +33,8 @@ def load(sources: Sequence[str], playbook: Path, limit: str | None, found: Colle
     if inventory.hosts:  # an inventory that could not be read would make every pattern look wrong
         check_hosts(loaded, inventory, found)
         select_into(inventory, "all", limit, found)
+    elif not found.errors:
+        found.error("no-hosts", f"{', '.join(sources)}: there are no hosts in it", None, help="name hosts under all.hosts or a group's hosts")
     return Loaded(inventory, loaded)
 
 

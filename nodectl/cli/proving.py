@@ -7,20 +7,25 @@ from typing import Any
 
 from nodectl.cli.session import Session
 from nodectl.diagnostics.model import Collector
+from nodectl.engine.options import Options
 from nodectl.engine.run import RunResult
-from nodectl.engine.targets import target_of
+from nodectl.engine.targets import become_of, needed_become, target_of
 from nodectl.handoff.write import write_handoff
+from nodectl.lang.task import Become
 from nodectl.verify.stage import Node, verify
 from nodectl.verify.suite_load import Suite, SuiteError, load_suite
 
 
-def nodes_of(result: RunResult, hosts: Sequence[str]) -> list[Node]:
+def nodes_of(result: RunResult, options: Options) -> list[Node]:
     """The hosts that the engine left in good order. The others are excluded with the engine's reason, not measured."""
-    return [_node(host, result.variables(host)) for host in hosts if result.status.get(host) == "ok"]
+    return [_node(host, result.variables(host), options) for host, status in result.status.items() if status == "ok"]
 
 
-def _node(host: str, variables: Mapping[str, Any]) -> Node:
-    return Node(host, target_of(host, variables), variables)
+def _node(host: str, variables: Mapping[str, Any], options: Options) -> Node:
+    target = target_of(host, variables, remote_user=options.remote_user, private_key=options.private_key)
+    # Some probes read what only root may; where the inventory says `ansible_become: false` they say so instead of a value.
+    root = become_of(Become(enabled=True), Become(), variables, options)
+    return Node(host, target, variables, needed_become(target, root))
 
 
 def prove(session: Session, nodes: Sequence[Node], suite: Suite) -> None:
@@ -28,7 +33,7 @@ def prove(session: Session, nodes: Sequence[Node], suite: Suite) -> None:
     if nodes:
         verify(nodes, suite, session.connections, session.emit)
     handoff = write_handoff(session.events(), session.folder / "handoff")
-    session.tell("handoff", path=str(session.folder / "handoff"), hosts=handoff.hosts, excluded=handoff.excluded, world_size=handoff.world_size)
+    session.tell("handoff", path=str(session.folder / "handoff"), hosts=list(handoff.hosts), excluded=handoff.excluded, world_size=handoff.world_size)
 
 
 def read_suite(name: str, found: Collector) -> Suite | None:

@@ -37,10 +37,11 @@ def command(hosts: tuple[str, ...], playbook: Path | None, suite: str, run_dir: 
     loaded = load(hosts, path, asked.limit, found)
     wanted = read_suite(suite, found)
     found.stop_if_wrong()
+    assert wanted is not None
     about = {"command": "bootstrap", "argv": hidden_argv(sys.argv[1:]), "playbook": str(path), "inventory": list(hosts)}
     secrets = [*asked.secrets, *inventory_secrets(loaded.inventory)]
     with Session(make_run_folder(run_dir), asked.limits, asked.view, secrets, check=asked.options.check, diff=asked.options.diff, **about) as session:
         result = run_playbook(loaded.playbook, loaded.inventory, asked.options, session.connections, session.emit)
         if not asked.options.check:
-            prove(session, nodes_of(result, list(result.status)), wanted)
+            prove(session, nodes_of(result, asked.options), wanted)
     return session.exit_code

@@ -33,9 +33,10 @@ def command(hosts: tuple[str, ...], suite: str, run_dir: Path | None, **given: A
         select_into(inventory, "all", asked.limit, found)
     wanted = read_suite(suite, found)
     found.stop_if_wrong()
+    assert wanted is not None
     about = {"command": "verify", "argv": hidden_argv(sys.argv[1:]), "playbook": "", "inventory": list(hosts), "check": False, "diff": False}
     with Session(make_run_folder(run_dir), asked.limits, asked.view, [*asked.secrets, *inventory_secrets(inventory)], **about) as session:
         # Facts are part of a node's variables: addresses, interfaces and GPUs are read anew, not believed.
         result = run_playbook(one_task("setup", {}, "all"), inventory, asked.options, session.connections, session.emit)
-        prove(session, nodes_of(result, list(result.status)), wanted)
+        prove(session, nodes_of(result, asked.options), wanted)
     return session.exit_code
