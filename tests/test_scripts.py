@@ -1,0 +1,85 @@
+"""The scripts behind make: what they say on a machine that lacks something, and that they start nothing then."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPTS = sorted(path for path in (ROOT / ".ci").iterdir() if path.is_file())
+
+
+def stand_in(folder: Path, name: str, body: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+
+
+def prepare(folder: Path, *packages: str) -> subprocess.CompletedProcess[str]:
+    """`.ci/prepare` with the programs in ``folder`` before the machine's own."""
+    env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+    return subprocess.run([str(ROOT / ".ci" / "prepare"), *packages], capture_output=True, text=True, env=env, timeout=30)
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """root, with the package `present` installed and an apt-get that writes down how it was called."""
+    stand_in(tmp_path, "id", "echo 0")
+    stand_in(tmp_path, "dpkg-query", 'for last; do :; done; [ "$last" = present ] && echo installed')
+    stand_in(tmp_path, "apt-get", f'echo "$DEBIAN_FRONTEND: $*" >> {tmp_path}/calls')
+    return tmp_path
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_scripts_parse_and_may_be_run(script: Path) -> None:
+    assert os.access(script, os.X_OK)
+    assert subprocess.run(["sh", "-n", str(script)], capture_output=True, text=True).stderr == ""
+
+
+def devices_are_there() -> bool:
+    return Path("/dev/fuse").exists() and Path("/dev/loop-control").exists()
+
+
+@pytest.mark.skipif(not devices_are_there(), reason="no /dev/fuse or /dev/loop-control here")
+def test_nothing_is_installed_when_everything_is_there(programs: Path) -> None:
+    done = prepare(programs, "present")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert not (programs / "calls").exists()
+
+
+@pytest.mark.skipif(not devices_are_there(), reason="no /dev/fuse or /dev/loop-control here")
+def test_missing_packages_are_installed_without_a_question(programs: Path) -> None:
+    done = prepare(programs, "present", "absent", "another")
+    assert done.returncode == 0
+    assert done.stdout == "installing Debian packages: absent another\n"
+    assert (programs / "calls").read_text().splitlines() == ["noninteractive: update", "noninteractive: install -y --no-install-recommends absent another"]
+
+
+@pytest.mark.skipif(not devices_are_there(), reason="no /dev/fuse or /dev/loop-control here")
+def test_what_apt_says_is_shown_when_it_fails(programs: Path) -> None:
+    stand_in(programs, "apt-get", "echo 'E: Unable to locate package absent'; exit 100")
+    done = prepare(programs, "absent")
+    assert done.returncode == 1
+    assert "E: Unable to locate package absent" in done.stderr
+    assert "apt-get install -y --no-install-recommends absent" in done.stderr
+
+
+def test_without_root_everything_is_said_at_once_and_nothing_done(programs: Path) -> None:
+    stand_in(programs, "id", "echo 1000")
+    stand_in(programs, "python3", "exit 1")
+    done = prepare(programs, "absent")
+    assert done.returncode == 1
+    assert "needs root" in done.stderr
+    assert "DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends absent" in done.stderr
+    assert "Python 3.11" in done.stderr
+    assert not (programs / "calls").exists()
+
+
+def test_every_target_that_help_names_exists() -> None:
+    text = (ROOT / "Makefile").read_text()
+    named = {line.split()[2] for line in text.splitlines() if line.startswith('\t@echo "make ')}
+    targets = {line.partition(":")[0] for line in text.splitlines() if ":" in line and not line.startswith(("\t", "#", "."))}
+    assert named <= targets
