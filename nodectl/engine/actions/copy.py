@@ -1,0 +1,140 @@
+"""copy: the controller's half finds the source (a file, a folder, or given text) and sends its bytes; the node compares first."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from nodectl.engine.actions.contract import ActionFailed, Args, Context
+from nodectl.engine.actions.files import find_source
+from nodectl.wire.outcome import Outcome
+from nodectl.wire.params import Param, Spec
+
+# Read so much of a local file at a time while hashing it: large enough to be as fast as the disk.
+PIECE = 1024 * 1024
+# Up to here the bytes are sent unasked: asking first costs a round trip, sending this much costs less.
+SEND_UNASKED = 256 * 1024
+
+SPEC = Spec(
+    summary="Copy a file, a folder or a text to the node",
+    params={
+        "src": Param("path", "File or folder on the controller (searched in files/), on the node with remote_src; a folder ending in / gives its contents."),
+        "content": Param("raw", "The text of the file, in place of src."),
+        "dest": Param("path", "Where on the node; a folder, or a name ending in /, takes the file under its own name.", required=True),
+        "mode": Param("mode", "Permissions, or preserve."),
+        "owner": Param("str", "Owner."),
+        "group": Param("str", "Group."),
+        "directory_mode": Param("mode", "Permissions of folders that are made on the way."),
+        "backup": Param("bool", "Keep the old file under a name with its time.", default=False),
+        "force": Param("bool", "Replace a file that differs; false only makes missing ones.", default=True),
+        "remote_src": Param("bool", "src is on the node.", default=False),
+        "follow": Param("bool", "Write through a link at dest.", default=False),
+        "validate": Param("str", "A command that must accept the new file before it takes the old one's place; %s is its name."),
+        "checksum": Param("str", "SHA-1 that the source must have."),
+    },
+    mutually_exclusive=(("src", "content"),),
+    required_one_of=(("src", "content"),),
+    returns={"dest": "the file on the node", "checksum": "SHA-1 of its content"},
+    example="- copy:\n    src: nccl.conf\n    dest: /etc/nccl.conf\n    mode: \"0644\"\n",
+)
+# What goes to the node as it was given.
+PASSED_ON = ("mode", "owner", "group", "directory_mode", "backup", "force", "follow", "validate")
+
+
+class _Entry(NamedTuple):
+    source: Path
+    relative: str
+
+
+def run(context: Context, args: Args) -> Outcome:
+    if args["remote_src"]:
+        return context.node.step("copy", {name: args[name] for name in context.given})
+    if args["content"] is not None:
+        return send_bytes(context, args, _as_text(args["content"]).encode(), "")
+    source = find_source(args["src"], context.task, context.playbook_dir, "files")
+    if source.is_dir():
+        return _folder(context, args, source)
+    return _file(context, args, source)
+
+
+def send_bytes(context: Context, args: Mapping[str, Any], data: bytes, name: str) -> Outcome:
+    """One file's content to ``dest``. ``name`` is its own name, for a dest that is a folder."""
+    return _send(context, args, hashlib.sha1(data, usedforsecurity=False).hexdigest(), name, io.BytesIO(data))
+
+
+def _file(context: Context, args: Args, source: Path) -> Outcome:
+    try:
+        checksum = sha1(source)
+        wanted = args["checksum"]
+        if wanted and wanted.lower() != checksum:
+            raise ActionFailed(f"{source} has the checksum {checksum}, not {wanted}")
+        if args["mode"] == "preserve":
+            args = {**args, "mode": format(source.stat().st_mode & 0o7777, "04o")}
+        if source.stat().st_size > SEND_UNASKED:
+            outcome = _send(context, args, checksum, source.name, None)
+            if not outcome.values.get("needs_content"):
+                return outcome
+        with source.open("rb") as data:
+            return _send(context, args, checksum, source.name, data)
+    except OSError as error:
+        raise ActionFailed(f"{source}: {error.strerror}") from None
+
+
+def _send(context: Context, args: Mapping[str, Any], checksum: str, name: str, data: BinaryIO | None) -> Outcome:
+    """Without ``data`` the node only compares, and says ``needs_content`` where the file differs."""
+    sent = {key: args[key] for key in PASSED_ON if key in context.given and args[key] is not None}
+    sent.update(dest=args["dest"], checksum=checksum)
+    if name:
+        sent["src"] = name
+    if data is None:
+        return context.node.step("copy", sent)
+    return context.node.step("copy", {**sent, "content_blob": "content"}, {"content": data})
+
+
+def _folder(context: Context, args: Args, source: Path) -> Outcome:
+    """Everything below ``source``; stops at the first failure. One outcome for all."""
+    top = args["dest"].rstrip("/") + ("" if args["src"].endswith("/") else f"/{source.name}")
+    whole = Outcome(values={"dest": top})
+    for entry in _entries(source):
+        place = f"{top}/{entry.relative}" if entry.relative else top
+        if entry.source.is_dir():
+            one = _make_folder(context, args, place)
+        else:
+            one = _file(context, {**args, "dest": place, "checksum": None}, entry.source)
+        whole.changed = whole.changed or one.changed
+        whole.diff += one.diff
+        whole.warnings += one.warnings
+        if one.failed:
+            return Outcome(changed=whole.changed, failed=True, msg=f"{entry.source}: {one.msg}", values={**one.values, "dest": place}, diff=whole.diff)
+    return whole
+
+
+def _make_folder(context: Context, args: Mapping[str, Any], place: str) -> Outcome:
+    sent = {key: args[key] for key in ("owner", "group") if args[key] is not None}
+    if args["directory_mode"] is not None:
+        sent["mode"] = args["directory_mode"]
+    return context.node.step("file", {"path": place, "state": "directory", **sent})
+
+
+def _entries(source: Path) -> Iterator[_Entry]:
+    yield _Entry(source, "")
+    for path in sorted(source.rglob("*")):
+        yield _Entry(path, str(path.relative_to(source)))
+
+
+def sha1(path: Path) -> str:
+    """SHA-1 of a file, as Ansible's copy compares by: it tells change from no change, and guards nothing."""
+    digest = hashlib.sha1(usedforsecurity=False)
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _as_text(content: Any) -> str:
+    """A mapping or list becomes JSON, as in Ansible."""
+    return json.dumps(content, indent=4, sort_keys=True) if isinstance(content, (dict, list)) else str(content)

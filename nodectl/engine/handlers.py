@@ -1,0 +1,113 @@
+"""Handlers: found by name or by topic, each run once per flush in the order of definition."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nodectl.diagnostics.model import Diagnostic, Mistakes
+from nodectl.lang.task import Task
+
+Render = Callable[[Any], str]
+
+
+class _Entry(NamedTuple):
+    task: Task
+    key: str
+
+
+class HandlerTable:
+    """The handlers of one play. A key is what a person reads ("role : name"), so it can be kept from one run to the next."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._lock = threading.Lock()
+        self._entries: tuple[_Entry, ...] = ()
+        self.add(tasks)
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        return tuple(entry.task for entry in self._entries)
+
+    def add(self, tasks: Sequence[Task]) -> None:
+        """Handlers of a role that came in at run time; those already here stay as they are."""
+        with self._lock:
+            known = {id(entry.task) for entry in self._entries}
+            fresh = [task for task in tasks if id(task) not in known]
+            self._entries += tuple(_Entry(task, _key(task, len(self._entries) + number)) for number, task in enumerate(fresh))
+
+    def key_of(self, task: Task) -> str:
+        """"" for a task that is no handler of this table."""
+        return next((entry.key for entry in self._entries if entry.task is task), "")
+
+    def resolve(self, wanted: str, render: Render) -> list[str]:
+        """Keys of the handlers that ``wanted`` means: the last one of that name, and all that listen to it."""
+        entries = self._entries
+        named = next((entry for entry in reversed(entries) if wanted in _names(entry.task, render)), None)
+        listening = [entry for entry in entries if wanted in entry.task.listen]
+        return [entry.key for entry in entries if entry is named or entry in listening]
+
+    def with_keys(self, keys: Sequence[str]) -> list[str]:
+        """Those of ``keys`` that this table has."""
+        own = {entry.key for entry in self._entries}
+        return [key for key in keys if key in own]
+
+
+def _names(task: Task, render: Render) -> list[str]:
+    name = render(task.name)
+    if not name:
+        return []
+    return [name, f"{task.role.name} : {name}"] if task.role else [name]
+
+
+def _key(task: Task, number: int) -> str:
+    """A handler without a name is only reached by its topics, so the first one and its place name it."""
+    name = str(task.name) or f"{task.listen[0] if task.listen else task.module} #{number}"
+    return f"{task.role.name} : {name}" if task.role else name
+
+
+class PendingFile:
+    """Handlers that were notified and did not run, per host: a small JSON file that the next run on these hosts reads."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._pending = _read(path)
+
+    def take(self, host: str, table: HandlerTable) -> list[str]:
+        """What ``host`` still owes and this play can do: from now on it is the play's to run, or to give back."""
+        owed = self._pending.get(host, [])
+        taken = table.with_keys(owed)
+        self._pending[host] = [key for key in owed if key not in taken]
+        return taken
+
+    def owe(self, host: str, keys: Sequence[str]) -> None:
+        """These handlers were notified and did not run."""
+        self._pending[host] = list(dict.fromkeys([*self._pending.get(host, []), *keys]))
+
+    def save(self) -> None:
+        """Write the file, or remove it when nothing is owed. Raises OSError."""
+        if self._path is None:
+            return
+        owed = {host: keys for host, keys in self._pending.items() if keys}
+        if not owed:
+            self._path.unlink(missing_ok=True)
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self._path.with_name(f"{self._path.name}.{os.getpid()}.tmp")
+        fresh.write_text(json.dumps({"version": 1, "pending": owed}, indent=1) + "\n", "utf-8")
+        fresh.replace(self._path)
+
+
+def _read(path: Path | None) -> dict[str, list[str]]:
+    """What an earlier run left. Raises Mistakes for a file that cannot be read: what is owed must not be forgotten silently."""
+    if path is None or not path.is_file():
+        return {}
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        return {str(host): [str(key) for key in keys] for host, keys in data["pending"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        help = "it lists handlers that still have to run; repair it, or remove it if you restarted those services yourself"
+        raise Mistakes([Diagnostic("pending-file", f"{path} cannot be read: {error}", help=help)]) from None

@@ -1,0 +1,105 @@
+"""One node as a task sees it: where it is, as whom, and one module at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from nodectl.engine.masking import reveal
+from nodectl.engine.runtime import PlayScope, Runtime
+from nodectl.engine.targets import become_of, needed_become, target_of
+from nodectl.lang.task import Become, Task
+from nodectl.transport.channel import BecomeTarget, Channel, Lost, Target
+from nodectl.wire.outcome import Outcome
+from nodectl.wire.params import Param, Wrong, convert
+from nodectl.wire.step import Step
+
+# The agent ends a step itself at its timeout, which takes it up to 10 s (TERM, then KILL); only an agent that is stuck needs longer.
+GRACE = 30.0
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """The keywords of a task that travel with each of its steps. ``timeout`` in seconds."""
+
+    check: bool
+    diff: bool
+    timeout: float
+    environment: Mapping[str, str]
+
+
+class RunNode:
+    """Implements ``actions.contract.Node``."""
+
+    def __init__(self, run: Runtime, host: str, target: Target, become: BecomeTarget | None, settings: StepSettings) -> None:
+        self.host = host
+        self.settings = settings
+        self._run = run
+        self._target = target
+        self._become = needed_become(target, become)
+
+    @property
+    def target(self) -> Target:
+        return self._target
+
+    def step(self, module: str, args: Mapping[str, Any], blobs: Mapping[str, BinaryIO] | None = None, *, as_login_user: bool = False) -> Outcome:
+        """Raises Unreachable or Lost. Secrets become plain here and nowhere earlier."""
+        channel = self._run.connections.channel(self._target, None if as_login_user else self._become)
+        number = self._run.next_id()
+        names = {name: f"{number}-{name}" for name in blobs or {}}
+        settings = self.settings
+        step = Step(number, module, reveal(args), settings.check, settings.diff, settings.timeout, dict(settings.environment), names)
+        pending = channel.submit(step, blobs)
+        try:
+            return pending.result(settings.timeout + GRACE)
+        except TimeoutError:
+            self._run.connections.reset(self.host)
+            raise Lost(f"{module} did not end within {settings.timeout:g} s, and the agent did not end it either") from None
+
+    def fresh(self) -> Channel:
+        return self._run.connections.fresh(self._target)
+
+    def reset(self) -> None:
+        self._run.connections.reset(self.host)
+
+
+def node_for(run: Runtime, scope: PlayScope, task: Task, variables: Mapping[str, Any], host: str) -> RunNode:
+    """The node that ``task`` works on: ``host`` itself, or the one it delegates to. Raises TemplateError, BadTarget, Wrong."""
+    delegate = run.templar.render(task.delegate_to, variables) if task.delegate_to is not None else None
+    place = str(delegate) if delegate else host
+    own = variables if place == host else run.variables.of_host(place)
+    connection = run.variables.lazily(own)
+    target = target_of(place, connection, remote_user=run.options.remote_user, private_key=run.options.private_key)
+    become = become_of(_rendered(run, task.become, variables), _rendered(run, scope.play.become, variables), connection, run.options)
+    return RunNode(run, place, target, become, _settings(run, scope, task, variables))
+
+
+def _rendered(run: Runtime, become: Become, variables: Mapping[str, Any]) -> Become:
+    return Become(*(run.templar.render(part, variables) for part in (become.enabled, become.user, become.method, become.flags)))
+
+
+def _settings(run: Runtime, scope: PlayScope, task: Task, variables: Mapping[str, Any]) -> StepSettings:
+    timeout = run.templar.render(task.timeout, variables)
+    return StepSettings(
+        check=flag(run, task.check_mode, variables, run.options.check),
+        diff=flag(run, task.diff, variables, run.options.diff),
+        timeout=float(convert(Param("float"), timeout)) if timeout else run.options.step_timeout,
+        environment=_environment(run, scope, task, variables),
+    )
+
+
+def _environment(run: Runtime, scope: PlayScope, task: Task, variables: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for layer in (*scope.play.environment, *task.environment):
+        given = run.templar.render(layer, variables)
+        if given and not isinstance(given, Mapping):
+            raise Wrong(f"environment wants a mapping of names to texts, not {given!r}")
+        found.update({str(name): str(reveal(value)) for name, value in (given or {}).items()})
+    return found
+
+
+def flag(run: Runtime, value: Any, variables: Mapping[str, Any], otherwise: bool = False) -> bool:
+    """A keyword that is true or false, perhaps as a template; None means ``otherwise``. Raises Wrong, TemplateError."""
+    rendered = run.templar.render(value, variables)
+    return otherwise if rendered is None or rendered == "" else bool(convert(Param("bool"), rendered))

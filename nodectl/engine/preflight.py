@@ -1,0 +1,170 @@
+"""What can be found out before the first connection: tags, handlers, start-at-task, files of variables that do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Any
+
+from nodectl.diagnostics.model import Collector, Mistakes
+from nodectl.engine.actions.contract import ActionFailed
+from nodectl.engine.catalogue import META_ACTIONS
+from nodectl.engine.handlers import HandlerTable
+from nodectl.engine.include import task_file
+from nodectl.engine.runtime import Runtime
+from nodectl.engine.tags import SPECIAL, tasks_of
+from nodectl.engine.vars_files import places
+from nodectl.inventory.patterns import select
+from nodectl.lang.playbook import Play, Playbook
+from nodectl.lang.task import Task
+from nodectl.lang.template import TemplateError
+
+STRATEGIES = ("linear", "free", "host_pinned")
+_DYNAMIC = ("include_tasks", "include_role")
+
+
+def preflight(run: Runtime, playbook: Playbook) -> dict[int, list[str]]:
+    """The hosts of each play (by its number). Raises Mistakes with everything that was found."""
+    found = Collector()
+    hosts = {number: _hosts(run, play, found) for number, play in enumerate(playbook.plays)}
+    for play in playbook.plays:
+        _check_play(run, play, found)
+    _check_tags(run, playbook, found)
+    _check_start(run, playbook, found)
+    found.stop_if_wrong()
+    return hosts
+
+
+def hosts_pattern(run: Runtime, play: Play) -> str:
+    """The play's pattern: a template there sees the extra variables only. Raises TemplateError."""
+    value = run.templar.render(play.hosts, run.options.extra_vars)
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _hosts(run: Runtime, play: Play, found: Collector) -> list[str]:
+    try:
+        named = select(run.inventory, hosts_pattern(run, play))
+        allowed = set(select(run.inventory, "all", run.options.limit)) if run.options.limit else set(named)
+    except TemplateError as error:
+        found.error("template", f"hosts: {error.message}", play.hosts_origin, help=error.hint)
+        return []
+    except Mistakes as mistakes:
+        for one in mistakes.diagnostics:
+            found.error(one.code, one.message, one.origin or play.hosts_origin, label=one.label, help=one.help)
+        return []
+    return [host for host in named if host in allowed]
+
+
+def _check_play(run: Runtime, play: Play, found: Collector) -> None:
+    if play.strategy not in STRATEGIES:
+        found.error("strategy", f"strategy '{play.strategy}' is not known", play.origin, label=f"expected one of {', '.join(STRATEGIES)}")
+    for entry in play.vars_files:
+        if isinstance(entry, str) and not run.templar.is_template(entry) and not any(path.is_file() for path in places(play, entry)):
+            looked = ", ".join(map(str, places(play, entry)))
+            found.error("file-missing", f"the file of variables '{entry}' is not there", play.origin, help=f"looked at {looked}")
+    for task in _tasks(play):
+        _check_meta(run, task, found)
+    if not _brings_roles(play):
+        _check_notify(run, play, found)
+
+
+def _check_meta(run: Runtime, task: Task, found: Collector) -> None:
+    action = task.args.get("action")
+    if task.module == "meta" and action not in META_ACTIONS:
+        label = f"expected one of {', '.join(META_ACTIONS)}"
+        found.error("meta", f"meta: {action} is not known", task.origin, label=label, help=_near(str(action), META_ACTIONS))
+
+
+def _check_notify(run: Runtime, play: Play, found: Collector) -> None:
+    table = HandlerTable(play.handlers)
+    if any(run.templar.is_template(task.name) for task in play.handlers):
+        return
+    for task in _tasks(play):
+        for name in task.notify:
+            if isinstance(name, str) and not run.templar.is_template(name) and not table.resolve(name, str):
+                known = sorted({str(one.name) for one in play.handlers if one.name} | {topic for one in play.handlers for topic in one.listen})
+                origin = task.origins.get("notify", task.origin)
+                found.error("handler-unknown", f"notifies '{name}', which is no handler of this play", origin, label="no such handler", help=_near(name, known))
+
+
+def _brings_roles(play: Play) -> bool:
+    """Handlers may then come in at run time."""
+    return any(task.module in _DYNAMIC for task in _tasks(play))
+
+
+def _check_tags(run: Runtime, playbook: Playbook, found: Collector) -> None:
+    """An unknown tag would select nothing, silently. Where an include's name is a template, its tags cannot be known."""
+    asked = [*run.options.tags, *run.options.skip_tags]
+    if not asked:
+        return
+    known, whole = _known_tags(run, playbook)
+    for tag in dict.fromkeys(asked):
+        if tag not in known and tag not in SPECIAL and whole:
+            listed = ", ".join(sorted(known)) or "none: no task here has a tag"
+            found.error("tag-unknown", f"no task has the tag '{tag}'", None, help=f"{_near(tag, known)} known tags: {listed}".strip())
+
+
+def _known_tags(run: Runtime, playbook: Playbook) -> tuple[set[str], bool]:
+    known: set[str] = set()
+    whole = True
+    for play in playbook.plays:
+        known |= play.tags
+        todo = list(_tasks(play))
+        seen: set[tuple[str, str]] = set()
+        while todo:
+            task = todo.pop()
+            known |= task.tags | task.apply_tags
+            if task.module in _DYNAMIC:
+                key = (str(task.origin), str(sorted(task.args.items(), key=str)))
+                inside = [] if key in seen else _inside(run, task)
+                seen.add(key)
+                whole = whole and inside is not None
+                todo += inside or []
+    return known, whole
+
+
+def _inside(run: Runtime, task: Task) -> list[Task] | None:
+    """The tasks that a dynamic include brings in, or None where that is only known at run time."""
+    name = task.args.get("file") or task.args.get("name")
+    if not isinstance(name, str) or run.templar.is_template(name):
+        return None
+    try:
+        if task.module == "include_tasks":
+            return list(tasks_of(run.loader.tasks(task_file(run, task, name), task)))
+        return list(tasks_of(run.loader.role(name, task, run.playbook_dir).nodes))
+    except (Mistakes, ActionFailed):
+        return None
+
+
+def _check_start(run: Runtime, playbook: Playbook, found: Collector) -> None:
+    wanted = run.options.start_at_task
+    if wanted is None:
+        return
+    names = {name for play in playbook.plays for task in _tasks(play) for name in task_titles(task)}
+    if wanted not in names:
+        found.error("start-at-task", f"no task is named '{wanted}'", None, help=_near(wanted, names))
+
+
+def task_titles(task: Task) -> list[str]:
+    """The names by which --start-at-task finds a task."""
+    return [str(task.name), f"{task.role.name} : {task.name}"] if task.role else [str(task.name)]
+
+
+def _tasks(play: Play) -> Iterator[Task]:
+    for section in play.sections:
+        yield from tasks_of(section.nodes)
+    yield from play.handlers
+
+
+def _near(name: str, known: Any) -> str:
+    near = get_close_matches(name, list(known), n=1)
+    return f"did you mean '{near[0]}'?" if near else ""
+
+
+def roles_of(play: Play) -> list[Any]:
+    """Every use of a role in a play, in the order of the text, each once."""
+    found: list[Any] = []
+    for task in _tasks(play):
+        if task.role is not None and not any(task.role is role for role in found):
+            found.append(task.role)
+    return found

@@ -1,0 +1,135 @@
+"""What all parts of one run share: options, connections, variables, and the one door to the journal."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from nodectl.diagnostics.model import Collector, Mistakes
+from nodectl.engine.catalogue import known
+from nodectl.engine.handlers import HandlerTable
+from nodectl.engine.masking import Masker
+from nodectl.engine.options import Options
+from nodectl.engine.state import HostState
+from nodectl.engine.variables import PlayVariables, Variables
+from nodectl.inventory.model import Inventory
+from nodectl.lang.load import LoadedRole, load_role, load_tasks, load_vars_file
+from nodectl.lang.playbook import Play
+from nodectl.lang.task import Node, Task
+from nodectl.lang.template import Templar, TemplateError
+from nodectl.transport.channel import Connections
+from nodectl.wire.event import Event
+
+Emit = Callable[[Event], None]
+
+
+class Interrupted(Exception):
+    """The run is being stopped: threads leave their waits with this."""
+
+
+class Loader:
+    """Reads task files, roles and variable files at run time, each once: hosts of one include must share the same Task objects."""
+
+    def __init__(self, roles_path: tuple[Path, ...]) -> None:
+        self._roles_path = roles_path
+        self._lock = threading.Lock()
+        self._tasks: dict[tuple[Path, int], tuple[Node, ...]] = {}
+        self._roles: dict[tuple[Any, ...], LoadedRole] = {}
+        self._vars: dict[Path, dict[str, Any]] = {}
+
+    def tasks(self, path: Path, parent: Task) -> tuple[Node, ...]:
+        """Raises Mistakes."""
+        with self._lock:
+            key = (path, id(parent))
+            if key not in self._tasks:
+                found = Collector()
+                nodes = load_tasks(path, parent.role, parent, self._roles_path, known, found)
+                found.stop_if_wrong()
+                self._tasks[key] = nodes
+            return self._tasks[key]
+
+    def role(self, name: str, parent: Task, basedir: Path, **parts: str) -> LoadedRole:
+        """``parts``: tasks_from, vars_from, defaults_from, handlers_from. Raises Mistakes."""
+        with self._lock:
+            key = (name, id(parent), *sorted(parts.items()))
+            if key not in self._roles:
+                found = Collector()
+                loaded = load_role(name, {}, basedir, parent, self._roles_path, known, found, **parts)
+                found.stop_if_wrong()
+                self._roles[key] = loaded
+            return self._roles[key]
+
+    def vars(self, path: Path) -> dict[str, Any]:
+        """Raises Mistakes."""
+        with self._lock:
+            if path not in self._vars:
+                found = Collector()
+                variables = load_vars_file(path, found)
+                found.stop_if_wrong()
+                self._vars[path] = variables
+            return self._vars[path]
+
+
+class Runtime:
+    """One run. Everything here may be used from any thread."""
+
+    def __init__(self, playbook: Path, inventory: Inventory, options: Options, connections: Connections, emit: Emit, templar: Templar) -> None:
+        self.playbook_dir = playbook.parent.absolute()
+        self.inventory = inventory
+        self.options = options
+        self.connections = connections
+        self.templar = templar
+        self.states: dict[str, HostState] = {name: HostState(name) for name in inventory.names()}
+        self.variables = Variables(inventory, options, self.states, templar, str(self.playbook_dir))
+        self.masker = Masker()
+        self.loader = Loader((self.playbook_dir / "roles", *options.roles_path))
+        self.stop = threading.Event()
+        self._emit = emit
+        self._emit_lock = threading.Lock()
+        self._ids = itertools.count(1)
+
+    def state(self, host: str) -> HostState:
+        """The implicit localhost gets its state when it is first named."""
+        return self.states.setdefault(host, HostState(host))
+
+    def next_id(self) -> int:
+        return next(self._ids)
+
+    def emit(self, kind: str, host: str = "", **data: Any) -> None:
+        """One event, in JSON types, with the secrets of this run masked. Events of all threads come out one after the other."""
+        masked = self.masker.mask(data)
+        with self._emit_lock:
+            self._emit(Event(kind, time.time(), host, masked))
+
+    def wait(self, seconds: float) -> None:
+        """Sleep that an interrupt ends. Raises Interrupted."""
+        if self.stop.wait(max(0.0, seconds)):
+            raise Interrupted
+
+
+class PlayScope(PlayVariables):
+    """One batch of a play as its tasks see it."""
+
+    def __init__(self, play: Play, hosts: list[str], batch: list[str], roles: list[Any], handlers: HandlerTable) -> None:
+        super().__init__(play, hosts, batch, roles)
+        self.handlers = handlers
+
+    def leave(self, host: str) -> None:
+        """A new list, so that a template that is reading the old one is not disturbed."""
+        self.live = [name for name in self.live if name != host]
+
+
+def text_of(run: Runtime, value: Any, variables: Mapping[str, Any]) -> str:
+    """A name or label for people: rendered where that works, else as it was written."""
+    try:
+        return str(run.templar.render(value, variables))
+    except TemplateError:
+        return str(value)
+
+
+def mistakes_text(mistakes: Mistakes) -> str:
+    return "; ".join(f"{d.origin}: {d.message}" if d.origin else d.message for d in mistakes.diagnostics)

@@ -1,0 +1,30 @@
+"""`serial`: a play's hosts in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def batches(hosts: Sequence[str], serial: Sequence[Any]) -> list[list[str]]:
+    """Numbers are hosts, "30%" a share of all, at least one; the last entry repeats. Raises ValueError for anything else."""
+    if not serial:
+        return [list(hosts)] if hosts else []
+    found: list[list[str]] = []
+    left = list(hosts)
+    while left:
+        size = _size(serial[min(len(found), len(serial) - 1)], len(hosts))
+        found.append(left[:size])
+        left = left[size:]
+    return found
+
+
+def _size(said: Any, total: int) -> int:
+    """0 means all, as in Ansible."""
+    text = str(said).strip()
+    if text.endswith("%"):
+        return max(1, int(float(text[:-1]) / 100 * total))
+    number = int(text)
+    if number < 0:
+        raise ValueError(f"serial wants a number of hosts or a share such as 30%, not {said!r}")
+    return number or total
