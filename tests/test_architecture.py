@@ -189,7 +189,7 @@ def changed_in_place(tree: ast.Module) -> Iterator[tuple[str, int]]:
         for node in ast.walk(function):
             value = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in changing else None
             if isinstance(value, ast.Name) and value.id not in local:
-                yield value.id, node.lineno
+                yield value.id, value.lineno
 
 
 def functions() -> Iterator[tuple[str, ast.FunctionDef, int]]:

@@ -82,7 +82,7 @@ def test_readme_names_every_command() -> None:
 def test_architecture_page_shows_rooms_and_rules() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     rooms = {path.name for path in (ROOT / "nodectl").iterdir() if (path / "__init__.py").exists()}
-    assert {match for match in re.findall(r"^\| `([a-z]+)` \|", text, flags=re.MULTILINE)} == rooms
+    assert set(re.findall(r"^\| `([a-z]+)` \|", text, flags=re.MULTILINE)) == rooms
     table = tomllib.loads((ROOT / "tests" / "architecture_table.toml").read_text())
     assert [rule["why"] for rule in table["never"] if rule["why"] not in text] == []
 

@@ -32,7 +32,8 @@ def _json(text: str, found: Collector) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        found.error("extra-vars", f"-e looks like JSON but is not: {error}", None, help="""write it as -e '{"name": "value"}', or put YAML into a file: -e @file.yml""")
+        hint = """write it as -e '{"name": "value"}', or put YAML into a file: -e @file.yml"""
+        found.error("extra-vars", f"-e looks like JSON but is not: {error}", None, help=hint)
         return {}
     return dict(value)
 
@@ -48,7 +49,8 @@ def _words(text: str, found: Collector) -> dict[str, Any]:
         name, equals, value = word.partition("=")
         if not equals or not name.isidentifier():
             # The word may be the tail of a password with a blank in it: it is not repeated.
-            found.error("extra-vars", "-e wants NAME=VALUE", None, help="quote a value with blanks: -e \"name='two words'\"; a file of variables is -e @file.yml")
+            hint = "quote a value with blanks: -e \"name='two words'\"; a file of variables is -e @file.yml"
+            found.error("extra-vars", "-e wants NAME=VALUE", None, help=hint)
             continue
         values[name] = value
     return values

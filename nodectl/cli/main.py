@@ -78,7 +78,7 @@ def run(arguments: Sequence[str]) -> int:
         # The reader of our output has gone (`| head`); nothing is wrong with the run. Python must not complain at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.DONE)
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  a process edge: nothing may reach the user as a traceback
         show(error, settings, arguments)
         return int(code_of(error))
 

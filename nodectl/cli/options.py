@@ -32,7 +32,9 @@ format_option = click.option(
     "--format", type=click.Choice(["human", "json", "github"]), default="human", show_default=True, callback=_format, expose_value=False,
     help="How mistakes in the input are shown.",
 )  # fmt: skip
-inventory_option = click.option("-i", "--inventory", "sources", multiple=True, required=True, metavar="HOSTS", help="Inventory file, folder, or 'host1,host2,'. Repeatable.")
+inventory_option = click.option(
+    "-i", "--inventory", "sources", multiple=True, required=True, metavar="HOSTS", help="Inventory file, folder, or 'host1,host2,'. Repeatable."
+)
 limit_option = click.option("-l", "--limit", metavar="PATTERN", help="Only these of the hosts.")
 extra_vars_option = click.option("-e", "--extra-vars", "extra", multiple=True, metavar="VARS", help="key=value, a JSON object, or @file.yml. Repeatable.")
 verbose_option = click.option("-v", "--verbose", count=True, help="-v: also what was ok or skipped; -vv: also every result.")
@@ -46,7 +48,7 @@ _CONNECTION = (
     click.option("-b", "--become", is_flag=True, default=None, help="Run as another user through sudo."),
     click.option("--become-user", metavar="NAME", help="The user to become. Default: root"),
     click.option("-K", "--ask-become-pass", is_flag=True, help="Ask for sudo's password."),
-    click.option("--become-password-file", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE", help="sudo's password is the first line of this file."),
+    click.option("--become-password-file", type=click.Path(path_type=Path), metavar="FILE", help="sudo's password is the first line of this file."),
 )
 _TASKS = (
     click.option("-t", "--tags", multiple=True, metavar="TAGS", help="Only tasks with these tags. Repeatable, or with commas."),

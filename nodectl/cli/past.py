@@ -15,7 +15,8 @@ def read_run(folder: Path) -> list[Event]:
     try:
         events = read_journal(path)
     except FileNotFoundError:
-        raise Mistakes([Diagnostic("run-dir", f"{folder} is not the folder of a run: it has no events.jsonl", help="give one of .nodectl/runs/*, or .nodectl/runs/latest")]) from None
+        hint = "give one of .nodectl/runs/*, or .nodectl/runs/latest"
+        raise Mistakes([Diagnostic("run-dir", f"{folder} is not the folder of a run: it has no events.jsonl", help=hint)]) from None
     except (BadJournal, OSError) as error:
         raise Mistakes([Diagnostic("run-dir", str(error), help="the journal was changed or is not readable; take it from a backup")]) from None
     if not events:

@@ -36,7 +36,8 @@ def make_run_folder(wanted: Path | None) -> Path:
         if (folder / "events.jsonl").exists():
             raise Mistakes([Diagnostic("run-dir", f"{folder} holds a run already", help="give another --run-dir; a run is never overwritten")])
     except OSError as error:
-        raise Mistakes([Diagnostic("run-dir", f"the run's folder {folder} cannot be made: {error.strerror}", help="give a folder you may write to with --run-dir")]) from None
+        hint = "give a folder you may write to with --run-dir"
+        raise Mistakes([Diagnostic("run-dir", f"the run's folder {folder} cannot be made: {error.strerror}", help=hint)]) from None
     return folder.resolve()
 
 

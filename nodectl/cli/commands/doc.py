@@ -14,7 +14,7 @@ from nodectl.engine.catalogue import known, names
 @click.command("doc")
 @click.argument("module", required=False)
 @click.option("--all", "every", is_flag=True, help="Write the pages of all modules.")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("docs/modules"), show_default=True, metavar="DIR", help="Where --all writes.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("docs/modules"), show_default=True, help="Where --all writes.")
 def command(module: str | None, every: bool, out: Path) -> int:
     """Show the parameters, return values and an example of MODULE. Without MODULE: a list of all."""
     if every:
@@ -34,7 +34,7 @@ def write_pages(out: Path) -> None:
     """One page per module; pages of modules that are gone are removed."""
     out.mkdir(parents=True, exist_ok=True)
     pages = {f"{name}.md": module_page(name, spec) for name in names() if (spec := known(name))}
-    for stale in set(path.name for path in out.glob("*.md")) - set(pages):
+    for stale in {path.name for path in out.glob("*.md")} - set(pages):
         (out / stale).unlink()
     for name, text in pages.items():
         (out / name).write_text(text, encoding="utf-8")

@@ -17,7 +17,7 @@ from nodectl.lab.state import LabState, load
 
 Given = ParamSpec("Given")
 dir_option = click.option(
-    "--dir", "folder", type=click.Path(path_type=Path, file_okay=False), default=Path(".nodectl/lab"), show_default=True, metavar="DIR", help="The lab's folder."
+    "--dir", "folder", type=click.Path(path_type=Path, file_okay=False), default=Path(".nodectl/lab"), show_default=True, help="The lab's folder."
 )
 
 
@@ -96,14 +96,18 @@ def status(folder: Path) -> int:
         raise click.ClickException(f"there is no lab in {folder}: nodectl lab up --dir {folder}")
     click.echo(f"lab {now.state.name} in {now.state.dir}: {now.state.phase}")
     for host in now.hosts:
-        click.echo(f"  {host.name:<6} {host.address:<15} {host.power:<8} ssh {'answers' if host.ssh else 'does not answer'}  disks {', '.join(host.serials) or '-'}")
+        click.echo(f"  {host.name:<6} {host.address:<15} {host.power:<8} ssh {_answers(host.ssh)}  disks {', '.join(host.serials) or '-'}")
     for service, answers in now.services:
-        click.echo(f"  {service:<22} {'answers' if answers else 'does not answer'}")
+        click.echo(f"  {service:<22} {_answers(answers)}")
     for fault in now.faults:
         click.echo(f"  fault: {fault.host or 'services'} {fault.fault} {fault.value}".rstrip())
     for note in now.notes:
         click.echo(f"  note: {note}")
     return 0
+
+
+def _answers(yes: bool) -> str:
+    return "answers" if yes else "does not answer"
 
 
 @command.command("fault")

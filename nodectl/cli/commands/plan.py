@@ -10,7 +10,7 @@ from nodectl.cli.commands import run
 
 
 @click.pass_context
-def _plan(context: click.Context, **given: Any) -> Any:
+def _plan(context: click.Context, /, **given: Any) -> Any:
     """Show what PLAYBOOK would change on the hosts of an inventory, and change nothing: run --check --diff."""
     return context.invoke(run.command, **{**given, "check": True, "diff": True})
 
