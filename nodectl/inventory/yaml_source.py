@@ -10,6 +10,7 @@ from nodectl.inventory.build import Builder
 from nodectl.inventory.model import Group
 from nodectl.lang import document
 from nodectl.lang.document import Map, Seq
+from nodectl.wire.origin import Origin
 
 _KEYS = ("hosts", "vars", "children")
 
@@ -20,7 +21,7 @@ def read(path: Path, builder: Builder) -> None:
     if top is None:
         return
     if not isinstance(top, Map):
-        at = top.origin if isinstance(top, Seq) else document.Origin(str(path), 1, 1)
+        at = top.origin if isinstance(top, Seq) else Origin(str(path), 1, 1)
         builder.found.error("E301", "an inventory is a mapping of groups", at, label="expected `all:` here", help="write all: {hosts: {n1: …}}")
         return
     for name, value in top.items():

@@ -175,7 +175,7 @@ def human_to_bytes(size: Any, default_unit: str | None = None, isbits: bool = Fa
     fits = small in ("", "b", "ib") if short != "B" else unit in ("B", "b") or unit.lower() in ("byte", "bytes", "bit", "bits")
     if short not in _UNITS or not fits:
         raise ValueError(f"{unit!r} is not a unit; known are {', '.join(_UNITS)}")
-    return round(float(match.group(1)) * 1024 ** (len(_UNITS) - 1 - _UNITS.index(short)))
+    return round(float(match.group(1)) * float(1024 ** (len(_UNITS) - 1 - _UNITS.index(short))))
 
 
 def comment(

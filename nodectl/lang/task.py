@@ -35,11 +35,33 @@ class Become:
 
 
 @dataclass(frozen=True)
+class Inherited:
+    """What a play, a block, a role or an import gives to the tasks inside it. None means not said at this level."""
+
+    when: tuple[Template, ...] = ()
+    tags: frozenset[str] = frozenset()
+    scope: tuple[dict[str, Template], ...] = ()
+    become: Become = Become()
+    environment: tuple[Template, ...] = ()
+    notify: tuple[Template, ...] = ()
+    ignore_errors: Template = None
+    ignore_unreachable: Template = None
+    no_log: Template = None
+    delegate_to: Template = None
+    run_once: bool | None = None
+    any_errors_fatal: bool | None = None
+    check_mode: Template = None
+    diff: Template = None
+    timeout: Template = None
+
+
+@dataclass(frozen=True)
 class Task:
     """One task. ``module`` is the short canonical name (apt, not ansible.builtin.apt); ``args`` are unevaluated.
 
     ``origin`` is the place of the task's first key; ``origins`` maps "args.NAME" and keyword names to theirs.
     ``loop`` is None, or the list/template to loop over; ``loop_kind`` is "loop" or the with_ lookup ("items", "dict", …).
+    ``inherited`` is set on include_tasks and include_role only: what the tasks they bring get from the blocks around.
     ``listen`` is only set on handlers. ``scope`` are the variables of enclosing blocks, imports and includes, outermost first.
     """
 
@@ -76,6 +98,7 @@ class Task:
     timeout: Template = None
     any_errors_fatal: bool = False
     apply_tags: frozenset[str] = frozenset()
+    inherited: Inherited | None = None
 
 
 @dataclass(frozen=True)

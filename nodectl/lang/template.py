@@ -20,8 +20,9 @@ from jinja2.compiler import Frame
 from jinja2.lexer import Lexer
 from jinja2.nativetypes import NativeCodeGenerator
 from jinja2.parser import Parser
-from jinja2.runtime import Context, missing
+from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
+from jinja2.utils import missing
 
 from nodectl.lang import filters, tests
 from nodectl.lang.undefined import OMIT, Broken, Missing, UndefinedUse
@@ -113,6 +114,27 @@ class Templar:
         except UndefinedUse as use:
             raise scope.undefined(use, source) from None
 
+    def syntax_error(self, text: str, *, expression: bool = False) -> tuple[str, int] | None:
+        """What is wrong with the syntax of a template (or bare expression) and in which line of it, or None. Renders nothing."""
+        try:
+            (self._expression if expression else self._compiled)(text)
+        except jinja2.TemplateSyntaxError as error:
+            return error.message or "not valid Jinja", error.lineno
+        except _FAULTS as error:
+            return f"not valid Jinja: {error}", 1
+        return None
+
+    def file_syntax_error(self, text: str) -> tuple[str, int] | None:
+        """``syntax_error`` of a template file, whose first line may set Jinja's options."""
+        try:
+            body, overrides = _header(text)
+            (self._environment.overlay(**overrides) if overrides else self._environment).from_string(body)
+        except TemplateError as error:
+            return str(error), 1
+        except jinja2.TemplateSyntaxError as error:
+            return error.message or "not valid Jinja", error.lineno + (body is not text)
+        return None
+
     def _holds(self, condition: Any, scope: _Scope) -> bool:
         if condition is None or condition == "":
             return True
@@ -134,26 +156,15 @@ class Templar:
         return self._environment.from_string(nodes.Template([nodes.Output([expression], lineno=1)], lineno=1))
 
 
-def syntax_error(text: str, *, expression: bool = False) -> tuple[str, int] | None:
-    """What is wrong with the syntax of a template (or bare expression) and the line in it, or None. Renders nothing."""
-    templar = Templar()
-    try:
-        if expression:
-            templar._compile_expression(text)
-        else:
-            templar._environment.from_string(text)
-    except jinja2.TemplateSyntaxError as error:
-        return error.message or "not valid Jinja", error.lineno
-    except (RecursionError, *_FAULTS) as error:
-        return f"not valid Jinja: {error}", 1
-    return None
-
-
 def _not_boolean(condition: Any, value: Any) -> TemplateError:
     kind = filters.kind_of(value)
     if isinstance(value, str):
-        return TemplateError(f"'{condition}' is the text {str(value)!r}, not true or false", f"write '{condition} | bool' to read the word, or '{condition} | length > 0' to ask for any text")
-    ask = f"'{condition} | length > 0'" if isinstance(value, (list, dict)) else f"'{condition} is not none'" if value is None else f"'{condition} != 0'"
+        read = f"write '{condition} | bool' to read the word, or '{condition} | length > 0' to ask for any text"
+        return TemplateError(f"'{condition}' is the text {str(value)!r}, not true or false", read)
+    if isinstance(value, (list, dict)):
+        ask = f"'{condition} | length > 0'"
+    else:
+        ask = f"'{condition} is not none'" if value is None else f"'{condition} != 0'"
     return TemplateError(f"'{condition}' is a {kind}, not true or false", f"a condition must be a boolean: write {ask}, or '{condition} | bool'")
 
 
@@ -331,7 +342,7 @@ class _Generator(NativeCodeGenerator):
 class _Environment(SandboxedEnvironment):
     code_generator_class = _Generator
     context_class = _Context
-    concat = staticmethod(lambda values: _joined(values))  # type: ignore[assignment]
+    concat = staticmethod(lambda values: _joined(values))  # noqa: PLW0108  # defined below
 
     @property
     def lexer(self) -> Lexer:

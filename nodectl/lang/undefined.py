@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from jinja2 import StrictUndefined, UndefinedError
-from jinja2.runtime import missing
+from jinja2.utils import missing
 
 
 class UndefinedUse(UndefinedError):
@@ -40,8 +40,8 @@ class Missing(StrictUndefined):
     def __getitem__(self, _key: Any) -> Any:
         return self
 
-    __iter__ = __str__ = __len__ = __eq__ = __ne__ = __bool__ = __hash__ = __contains__ = _fail_with_undefined_error  # type: ignore[assignment]
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __lt__ = __le__ = __gt__ = __ge__ = __call__ = _fail_with_undefined_error  # type: ignore[assignment]
+    __iter__ = __str__ = __len__ = __eq__ = __ne__ = __bool__ = __hash__ = __contains__ = _fail_with_undefined_error
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __lt__ = __le__ = __gt__ = __ge__ = __call__ = _fail_with_undefined_error
 
 
 class Broken(Missing):

@@ -1,0 +1,55 @@
+"""The words of the language, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# What tasks, blocks, roles and plays share, and what nodectl does with it: everything here is pushed down to the tasks.
+SHARED = (
+    "name", "when", "tags", "vars", "become", "become_user", "become_method", "become_flags", "environment", "ignore_errors",
+    "ignore_unreachable", "no_log", "delegate_to", "run_once", "any_errors_fatal", "check_mode", "diff", "timeout", "notify", "connection", "collections",
+)  # fmt: skip
+TASK = (
+    *SHARED, "args", "action", "local_action", "loop", "loop_control", "register", "changed_when", "failed_when", "until", "retries", "delay", "listen",
+)  # fmt: skip
+BLOCK = (*SHARED, "block", "rescue", "always")
+ROLE = (*SHARED, "role")
+IMPORT_PLAYBOOK = ("import_playbook", "name", "when", "tags", "vars")
+PLAY = (
+    "name", "hosts", "gather_facts", "gather_subset", "become", "become_user", "become_method", "become_flags", "vars", "vars_files", "roles", "tasks",
+    "pre_tasks", "post_tasks", "handlers", "tags", "serial", "strategy", "max_fail_percentage", "any_errors_fatal", "force_handlers", "environment",
+    "ignore_errors", "ignore_unreachable", "no_log", "check_mode", "diff", "timeout", "run_once", "connection", "collections", "order",
+)  # fmt: skip
+LOOP_CONTROL = ("loop_var", "index_var", "label", "pause", "extended", "extended_allitems")
+SECTIONS = ("pre_tasks", "roles", "tasks", "post_tasks")
+STRATEGIES = ("linear", "free", "host_pinned")
+
+# Words of Ansible that nodectl does not do: silently leaving them out would change what a playbook means.
+REFUSED: Mapping[str, str] = {
+    "async": "long jobs may simply run: nodectl keeps the line to the node alive; give `timeout` to bound them",
+    "poll": "it belongs to async, which nodectl does not need",
+    "throttle": "use serial, or run_once with delegate_to",
+    "module_defaults": "write the parameters into the tasks, or into a variable",
+    "debugger": "run with -v, or with --start-at-task",
+    "remote_user": "set ansible_user in the inventory",
+    "port": "set ansible_port in the inventory",
+    "delegate_facts": "facts belong to the host they were gathered on",
+    "become_exe": "nodectl runs sudo from its fixed PATH",
+    "vars_prompt": "a run asks nothing: give the value with -e, or in group_vars",
+    "gather_timeout": "facts are bounded by nodectl itself",
+    "fact_path": "local facts are read from /etc/ansible/facts.d",
+    "include": "write include_tasks or import_tasks",
+    "break_when": "filter the list with `| select` before the loop",
+}  # fmt: skip
+
+# Whose modules are known without their collection's name.
+PREFIXES = ("ansible.builtin.", "ansible.legacy.", "ansible.posix.", "community.general.", "nodectl.")
+STATIC = ("import_tasks", "import_role")
+DYNAMIC = ("include_tasks", "include_role")
+# For "did you mean": names of modules that people write; the catalogue of the engine decides what exists.
+COMMON_MODULES = (
+    "apt", "assert", "blockinfile", "command", "copy", "debug", "dnf", "fail", "fetch", "file", "filesystem", "find", "get_url", "group", "hostname",
+    "import_role", "import_tasks", "include_role", "include_tasks", "include_vars", "lineinfile", "meta", "modprobe", "mount", "package", "pause",
+    "ping", "pip", "reboot", "replace", "scratch_disks", "script", "service", "set_fact", "setup", "shell", "slurp", "stat", "sysctl", "systemd",
+    "template", "unarchive", "uri", "user", "wait_for", "wait_for_connection", "yum",
+)  # fmt: skip

@@ -1,0 +1,103 @@
+"""Reads playbooks, task files, roles and variables from disk. The only entry for other rooms.
+
+Nothing here raises for a user's mistake: everything wrong goes into the collector with its place, and loading goes on,
+so that one run shows all mistakes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nodectl.diagnostics.model import Collector
+from nodectl.lang.fields import Checker
+from nodectl.lang.loading import Known, Loading, Where
+from nodectl.lang.nodes import bring_role, load_file
+from nodectl.lang.playbook import Playbook
+from nodectl.lang.plays import Books, load_variables
+from nodectl.lang.role import Role
+from nodectl.lang.roles import RoleFiles, RoleSource, find_role, read_role
+from nodectl.lang.task import Block, Inherited, Node, Task
+from nodectl.wire.origin import Origin
+
+
+class LoadedRole(NamedTuple):
+    """A role ready to run: its value, its tasks (those of its dependencies first), its handlers (likewise)."""
+
+    role: Role
+    nodes: tuple[Node, ...]
+    handlers: tuple[Task, ...]
+
+
+def load_playbook(path: Path, roles_path: Sequence[Path], known: Known, found: Collector) -> Playbook:
+    """The playbook with all its imports. ``known`` gives the parameters of a module by its short name, or None."""
+    checker = Checker(found)
+    if not path.is_file():
+        checker.error("E109", f"playbook {path} does not exist", None)
+        return Playbook(path, ())
+    return Playbook(path, tuple(Books(roles_path, known, checker).load(path)))
+
+
+def load_tasks(path: Path, role: Role | None, parent: Task | None, roles_path: Sequence[Path], known: Known, found: Collector) -> tuple[Node, ...]:
+    """The tasks that an include_tasks brings at run time. ``parent`` is the include: its variables are a scope of theirs."""
+    loading = Loading(known, Checker(found), tuple(roles_path), path.parent, peek=False)
+    return tuple(load_file(path, parent.origin if parent else None, Where(path.parent, role, _inside(parent)), loading))
+
+
+def load_role(
+    name: str,
+    params: dict[str, Any],
+    basedir: Path,
+    parent: Task | None,
+    roles_path: Sequence[Path],
+    known: Known,
+    found: Collector,
+    tasks_from: str = "main",
+    vars_from: str = "main",
+    defaults_from: str = "main",
+    handlers_from: str = "main",
+) -> LoadedRole:
+    """A role that an include_role brings at run time. ``basedir`` is the playbook's folder."""
+    checker = Checker(found)
+    loading = Loading(known, checker, tuple(roles_path), basedir, peek=False)
+    files = RoleFiles(tasks_from, vars_from, defaults_from, handlers_from)
+    at = parent.origin if parent else Origin(str(basedir), 1, 1)
+    where = Where(basedir, parent.role if parent else None, _inside(parent))
+    nodes = tuple(bring_role(name, params, at, where, loading, files))
+    return LoadedRole(_role_of(name, params, nodes, where, loading, files), nodes, tuple(loading.handlers))
+
+
+def load_vars_file(path: Path, found: Collector) -> dict[str, Any]:
+    """The variables of a YAML file."""
+    return load_variables(path, Checker(found))
+
+
+def _inside(parent: Task | None) -> Inherited:
+    if parent is None:
+        return Inherited()
+    inherited = parent.inherited or Inherited(scope=parent.scope)
+    return replace(inherited, scope=inherited.scope + ((parent.vars,) if parent.vars else ()))
+
+
+def _role_of(name: str, params: dict[str, Any], nodes: Sequence[Node], where: Where, loading: Loading, files: RoleFiles) -> Role:
+    """The Role object that the role's own tasks carry; made anew for a role without tasks."""
+    path = find_role(name, loading.basedir, loading.roles_path, where.role.path.parent if where.role else None)
+    for task in _tasks(nodes):
+        if task.role is not None and task.role.path == path:
+            return task.role
+    if path is None:
+        return Role(name, loading.basedir / "roles" / name)
+    return _read_again(path, params, files).role
+
+
+def _read_again(path: Path, params: dict[str, Any], files: RoleFiles) -> RoleSource:
+    return read_role(path.name, path, params, files, Checker(Collector()), None)
+
+
+def _tasks(nodes: Sequence[Node]) -> list[Task]:
+    found: list[Task] = []
+    for node in nodes:
+        found += _tasks([*node.body, *node.rescue, *node.always]) if isinstance(node, Block) else [node]
+    return found

@@ -1,0 +1,121 @@
+"""What one load shares, and what a place in the tree of tasks hands down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from nodectl.lang.fields import Checker, Fields
+from nodectl.lang.role import Role
+from nodectl.lang.task import Become, Inherited, Task, Template
+from nodectl.wire.origin import Origin
+from nodectl.wire.params import Spec
+
+Known = Callable[[str], "Spec | None"]
+
+
+@dataclass(frozen=True)
+class Use:
+    """One use of a role in `roles:` or in dependencies: the same again is left out, as in Ansible."""
+
+    path: Path
+    params: dict[str, Any]
+    scope: tuple[dict[str, Template], ...]
+    when: tuple[Template, ...]
+    tags: frozenset[str]
+
+    def covers(self, other: Use) -> bool:
+        """Whether this run of the role makes ``other`` needless: same parameters, and it runs whenever the other would.
+
+        A use under a narrower `when` or under other tags may be skipped, so it does not use up the dependency.
+        """
+        same = (self.path, self.params, self.scope) == (other.path, other.params, other.scope)
+        return same and set(map(str, self.when)) <= set(map(str, other.when)) and (not self.tags or other.tags <= self.tags and bool(other.tags))
+
+
+@dataclass(frozen=True)
+class Loading:
+    """One play's load. The lists are shared by all that is loaded for it; ``files`` and ``roles`` are the chain down to here."""
+
+    known: Known
+    checker: Checker
+    roles_path: tuple[Path, ...]
+    basedir: Path
+    peek: bool = True
+    handlers: list[Task] = field(default_factory=list)
+    later_handlers: list[Task] = field(default_factory=list)
+    notified: list[tuple[str, Origin]] = field(default_factory=list)
+    used: list[Use] = field(default_factory=list)
+    checked: set[Path] = field(default_factory=set)
+    files: tuple[Path, ...] = ()
+    roles: tuple[Path, ...] = ()
+
+    def inside_file(self, path: Path) -> Loading:
+        return replace(self, files=(*self.files, path.resolve()))
+
+    def inside_role(self, path: Path) -> Loading:
+        return replace(self, roles=(*self.roles, path.resolve()))
+
+    def find(self, name: str, kind: str, role: Role | None, beside: Path) -> Path | None:
+        """A file that a task names, in Ansible's order: the role's folders, beside the task's file, the playbook's."""
+        path = Path(name).expanduser()
+        if path.is_absolute():
+            return path if path.is_file() else None
+        folders = [role.path / kind, role.path, role.path / "tasks"] if role else []
+        for folder in (beside, self.basedir, *(one.parent for one in self.roles_path)):
+            folders += [folder / kind, folder]
+        return next((folder / path for folder in folders if (folder / path).is_file()), None)
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a list of tasks stands: in which role, under which inherited keywords, in which folder, among handlers or not."""
+
+    folder: Path
+    role: Role | None = None
+    inherited: Inherited = Inherited()
+    handler: bool = False
+
+
+def inherit(outer: Inherited, fields: Fields, loading: Loading, variables: dict[str, Template] | None = None) -> Inherited:
+    """What holds inside a mapping of keywords: lists grow, single values of the inner level win."""
+
+    def or_outer(value: Any, before: Any) -> Any:
+        return before if value is None else value
+
+    notify = fields.texts("notify")
+    loading.notified.extend((text, at) for text, (_, at) in zip(notify, fields.items("notify"), strict=False))
+    return Inherited(
+        when=outer.when + fields.conditions("when"),
+        tags=outer.tags | fields.words("tags"),
+        scope=outer.scope + ((variables,) if variables else ()),
+        become=_become(outer.become, fields.become()),
+        environment=outer.environment + fields.environment(),
+        notify=outer.notify + notify,
+        ignore_errors=or_outer(fields.flag("ignore_errors"), outer.ignore_errors),
+        ignore_unreachable=or_outer(fields.flag("ignore_unreachable"), outer.ignore_unreachable),
+        no_log=or_outer(fields.flag("no_log"), outer.no_log),
+        delegate_to=or_outer(fields.template("delegate_to"), outer.delegate_to),
+        run_once=or_outer(fields.fixed_flag("run_once"), outer.run_once),
+        any_errors_fatal=or_outer(fields.fixed_flag("any_errors_fatal"), outer.any_errors_fatal),
+        check_mode=or_outer(fields.flag("check_mode"), outer.check_mode),
+        diff=or_outer(fields.flag("diff"), outer.diff),
+        timeout=or_outer(fields.template("timeout"), outer.timeout),
+    )
+
+
+def connection(fields: Fields) -> dict[str, Template]:
+    """`connection: local` as the variable it stands for."""
+    value = fields.text("connection")
+    if not value or value in ("ssh", "smart"):
+        return {}
+    if value != "local":
+        fields.check.error("E209", f"connection '{value}' is not known", fields.at("connection"), "expected ssh or local")
+    return {"ansible_connection": value}
+
+
+def _become(outer: Become, inner: Become) -> Become:
+    pairs = {name: getattr(inner, name) if getattr(inner, name) is not None else getattr(outer, name) for name in ("enabled", "user", "method", "flags")}
+    return Become(**pairs)
