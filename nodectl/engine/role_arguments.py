@@ -22,5 +22,5 @@ def check_arguments(run: Runtime, scope: PlayScope, host: str, position: Positio
 
 
 def _problems(run: Runtime, role: Role, variables: Mapping[str, Any]) -> str:
-    problems = check(role.argument_specs, run.variables.lazily(variables))
-    return f"arguments of role {role.name}: " + "; ".join(problems) if problems else ""
+    problems = check(role, run.variables.lazily(variables))
+    return f"arguments of role {role.name}: " + "; ".join(problem.message for problem in problems) if problems else ""
