@@ -30,6 +30,8 @@ MODULES: Mapping[str, str] = {
     "setup": "nodectl.agent.modules.setup",
     "shell": "nodectl.agent.modules.shell",
     "slurp": "nodectl.agent.modules.slurp",
+    "sshd_confirm": "nodectl.agent.modules.sshd_confirm",
+    "sshd_dropin": "nodectl.agent.modules.sshd_dropin",
     "stat": "nodectl.agent.modules.stat",
     "sysctl": "nodectl.agent.modules.sysctl",
     "systemd": "nodectl.agent.modules.systemd",
