@@ -1,0 +1,34 @@
+"""Every case file: what each host did, in order; how the run ended; which values variables have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.engine.playing import Case, Played, cases
+
+KNOWN_KEYS = {"about", "playbook", "inventory", "files", "options", "down", "dies", "expect", "oracle", "stats"}
+
+
+def listed(played: Played, host: str) -> list[str]:
+    """Includes that worked are steps of the way, not results: Ansible does not list them either."""
+    return [
+        f"{e.data['task'] or e.data['module']}: {e.data['status']}"
+        for e in played.kinds("task.end")
+        if e.host == host and not (e.data["module"] in ("include_tasks", "include_role") and e.data["status"] == "ok")
+    ]
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_case(case: Case, tmp_path: Path) -> None:
+    assert set(case.data) <= KNOWN_KEYS
+    played = case.play(tmp_path)
+    expect = dict(case.data["expect"])
+    assert played.result.exit_code == expect.pop("exit")
+    status = expect.pop("status", {})
+    assert {host: played.result.status[host] for host in status} == status
+    variables = expect.pop("vars", {})
+    known = played.result.variables("h1")
+    assert {name: known.get(name) for name in variables} == variables
+    assert {host: listed(played, host) for host in expect} == expect
