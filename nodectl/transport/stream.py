@@ -212,7 +212,7 @@ class AgentChannel:
         if first:
             self._say_bye()
             self._ended.wait(CLOSE_WAIT)
-        self._lose("nodectl closed the channel")
+        self._lose("closed")
         self._watchdog.forget(self)
         self._reports.closed()
 
@@ -230,6 +230,9 @@ class AgentChannel:
     def _lose(self, reason: str, hint: str = "", kind: type[Lost] = Lost) -> None:
         """The line is given up, once; everybody who waits hears it with the name of the own step."""
         with self._state:
+            if self._closing:
+                # After our own bye the agent's end is no accident.
+                reason, hint, kind = "nodectl closed the channel", "", Lost
             first = self._lost is None
             if first:
                 self._lost = kind(reason, hint)
