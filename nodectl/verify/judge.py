@@ -75,7 +75,7 @@ def _compare(measurement: Measurement, host: str, expectation: Expectation) -> C
         return _result(measurement, host, "unknown", f"cannot be compared: {error}", expectation)
     words = {"at_least": "at least ", "at_most": "at most ", "equals": ""}[expectation.op]
     seen = f"measured {_shown(measurement.value, measurement.unit)}, expected {words}{_shown(bar, measurement.unit)}"
-    detail = f": {measurement.raw}" if not holds and measurement.raw and measurement.unit in ("bool", "text") else ""
+    detail = f": {measurement.detail}" if not holds and measurement.detail else ""
     return _result(measurement, host, "pass" if holds else "fail", f"{seen} ({expectation.why}){detail}", expectation, bar)
 
 

@@ -16,6 +16,7 @@ class Measurement:
     bool, text, ppm …; always base units. ``hosts`` are all nodes that took part; ``conditions`` hold what a reader needs to
     repeat it (bytes per rank, ranks, backend, block size, direct yes/no, file size); ``method`` names the tool and version.
     ``simulated`` is True where the thing measured stands in for hardware (gloo for NCCL, a loop device for NVMe).
+    ``detail`` is a sentence for whoever reads why it failed: what was found, beside the figure.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Measurement:
     raw: str = ""
     error: str = ""
     simulated: bool = False
+    detail: str = ""
 
 
 @dataclass(frozen=True)

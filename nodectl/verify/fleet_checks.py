@@ -1,0 +1,42 @@
+"""What must be the same on all nodes: MTU, kind of fabric, number of GPUs. The odd one out is named. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from nodectl.verify.judge import Expectation
+from nodectl.verify.measurement import Measurement
+from nodectl.verify.reading import Reading
+
+
+def same(name: str, unit: str, method: str, values: Mapping[str, float | str], consequence: str) -> Reading:
+    """One measurement per host; expected is what most hosts have. Without a majority every host fails: nobody can say who is right.
+
+    ``consequence`` completes the reason: what a difference leads to. A single host has nothing to differ from.
+    """
+    reading = Reading()
+    if len(values) < 2:
+        return reading
+    (wanted, most), *_ = Counter(values.values()).most_common(1)
+    majority = most * 2 > len(values)
+    shown, expected = (unit, wanted) if majority else ("text", "the same on all nodes")
+    listed = ", ".join(f"{host} {value:g}" if isinstance(value, float) else f"{host} {value}" for host, value in values.items())
+    for host, value in values.items():
+        measurement = Measurement(name, value, shown, (host,), method, detail=f"{listed}; {consequence}")
+        reading.add(measurement, Expectation(name, "equals", expected, shown, "as most of the fleet has it", host))
+    return reading
+
+
+def duplicates(values: Mapping[str, str]) -> Reading:
+    """An address of the fabric that two nodes share (docker0's is the same everywhere): it can lead to either of them."""
+    reading = Reading()
+    counts = Counter(values.values())
+    for host, value in values.items():
+        twins = [other for other, theirs in values.items() if theirs == value and other != host]
+        measurement = Measurement(
+            "network.address_unique", counts[value] == 1, "bool", (host,), "route to the peers", {"address": value},
+            detail=f"{value} is also the address of {', '.join(twins)}",
+        )
+        reading.must_be_true(measurement, "an address leads to one node only")
+    return reading

@@ -1,0 +1,223 @@
+"""Pairs and group: from gang results to measurements, and to the nodes that are at fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nodectl.verify.floor_load import Floor, best_floor
+from nodectl.verify.formulas import median
+from nodectl.verify.gang import GangResult, Member, run_gang
+from nodectl.verify.isolate import Finding, PairResult, isolate, slow_paths
+from nodectl.verify.judge import Expectation
+from nodectl.verify.measurement import Measurement
+from nodectl.verify.pairs import Pair, retest, rounds
+from nodectl.verify.parse.nccl_log import network_used
+from nodectl.verify.reading import Reading, unknown
+from nodectl.verify.session import Gone
+from nodectl.verify.suite_load import SuiteStep
+from nodectl.verify.units import human
+
+COLLECTIVE = "all_reduce"
+# A group is as fast as its slowest pair on a real network. Lab hosts share the cores of one machine: there the time grows with
+# the number of ranks, so the bar shrinks by 2/n. Half of that, because nothing milder is a fault by itself (see isolate.py).
+GROUP_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What is the same for all groups of a run. ``site`` is the site's own bar of each host (B/s), from hosts.yaml."""
+
+    fabric: str
+    sku: str
+    gpus: int
+    simulated: bool
+    floors: Sequence[Floor]
+    site: Mapping[str, Expectation]
+
+    def conditions(self, nodes: int, size: int, ranks: int) -> dict[str, Any]:
+        """What a reader needs to repeat a measurement, and what floors are chosen by."""
+        return {
+            "fabric": self.fabric, "sku": self.sku, "gpus": self.gpus, "collective": COLLECTIVE, "nodes": nodes, "ranks": ranks, "bytes": size,
+        }
+
+    def pair_floor(self, host: str, size: int) -> float | None:
+        """The highest absolute bar of a pair that ``host`` is in."""
+        shipped = best_floor(self.floors, "network.pairs", self.conditions(2, size, 2 * max(self.gpus, 1)))
+        bars = [shipped.floor] if shipped else []
+        if host in self.site:
+            bars.append(float(self.site[host].value))
+        return max(bars, default=None)
+
+
+@dataclass
+class PairsOutcome:
+    """``gone`` by host; ``findings`` for every host that has a figure or was found at fault; ``paths`` are sentences on slow paths."""
+
+    results: list[PairResult] = field(default_factory=list)
+    gone: dict[str, Gone] = field(default_factory=dict)
+    findings: dict[str, Finding] = field(default_factory=dict)
+    paths: list[str] = field(default_factory=list)
+
+
+def sizes_of(step: SuiteStep, members: Sequence[Member]) -> tuple[int, ...]:
+    return step.gpu_sizes if members[0].backend == "nccl" else step.sizes
+
+
+def measure_pairs(members: Sequence[Member], step: SuiteStep, fleet: Fleet, tell: Callable[[str], None]) -> PairsOutcome:
+    """Round robin, the pairs of a round at once; then suspects once more with nodes that did well."""
+    outcome = PairsOutcome()
+    by_host = {member.host: member for member in members}
+    size = max(sizes_of(step, members))
+    plan = rounds(list(by_host), int(step.option("rounds")))
+    for number, pairs in enumerate(plan, 1):
+        tell(f"pairs, round {number} of {len(plan)}: {_names(pairs)}")
+        _round(pairs, by_host, step, outcome)
+    _isolate(outcome, fleet, size)
+    good = [host for host, finding in outcome.findings.items() if finding.blame == "none"]
+    suspects = [host for host in by_host if host not in outcome.gone and host not in good]
+    again = retest(suspects, good, [result.pair for result in outcome.results])
+    if again:
+        tell(f"pairs again, suspects with nodes that did well: {_names(again)}")
+        _round(again, by_host, step, outcome)
+        _isolate(outcome, fleet, size)
+    return outcome
+
+
+def _names(pairs: Sequence[Pair]) -> str:
+    return ", ".join(f"{a} with {b}" for a, b in pairs)
+
+
+def _round(pairs: Sequence[Pair], by_host: Mapping[str, Member], step: SuiteStep, outcome: PairsOutcome) -> None:
+    alive = [pair for pair in pairs if not outcome.gone.keys() & set(pair)]
+    if not alive:
+        return
+    groups = [[by_host[a], by_host[b]] for a, b in alive]
+    with ThreadPoolExecutor(len(groups), thread_name_prefix="pair") as pool:
+        results = list(pool.map(lambda group: run_gang(group, step, sizes_of(step, group)), groups))
+    for pair, result in zip(alive, results, strict=True):
+        outcome.gone.update(result.gone)
+        # A partner that was lost says nothing about the one that is left.
+        if not result.gone:
+            outcome.results.append(_pair_result(pair, result))
+
+
+def _pair_result(pair: Pair, result: GangResult) -> PairResult:
+    wrong = [size for size in result.output.sizes if size.wrong]
+    if wrong:
+        return PairResult(pair, None, f"{sum(size.wrong for size in wrong)} wrong values in the sum of {wrong[0].bytes} bytes: data is corrupted on the way")
+    if not result.complete or not result.output.sizes:
+        return PairResult(pair, None, result.why() or "no size was measured: " + "; ".join(result.output.skipped))
+    return PairResult(pair, result.output.sizes[-1].bandwidth(COLLECTIVE, result.ranks, "median").busbw)
+
+
+def _isolate(outcome: PairsOutcome, fleet: Fleet, size: int) -> None:
+    outcome.results = [result for result in outcome.results if not outcome.gone.keys() & set(result.pair)]
+    hosts = {host for result in outcome.results for host in result.pair}
+    outcome.findings = isolate(outcome.results, {host: fleet.pair_floor(host, size) for host in hosts})
+    outcome.paths = slow_paths(outcome.results, outcome.findings)
+
+
+def pairs_reading(outcome: PairsOutcome, members: Sequence[Member], step: SuiteStep, fleet: Fleet) -> Reading:
+    """One measurement per host that is still there: its best pair. A node whose pairs all failed while others work measures 0."""
+    reading = Reading()
+    size = max(sizes_of(step, members))
+    for member in members:
+        if member.host in outcome.gone:
+            continue
+        finding = outcome.findings.get(member.host)
+        conditions = fleet.conditions(2, size, 2 * member.nproc)
+        value, error = _value(finding)
+        detail = finding.reason if finding else ""
+        measurement = Measurement(
+            "network.pairs", value, "B/s", (member.host,), method_of(member), conditions, error=error, simulated=fleet.simulated, detail=detail,
+        )
+        reading.add(measurement, *_bars("network.pairs", member.host, fleet))
+        if finding and finding.expected is not None and finding.basis:
+            reading.expectations.append(Expectation("network.pairs", "at_least", finding.expected, "B/s", finding.basis, member.host, "this fleet"))
+    return reading
+
+
+def _value(finding: Finding | None) -> tuple[float | None, str]:
+    if finding is None:
+        return None, "no pair with it could be measured: its partners were lost"
+    if finding.best is None and finding.blame == "node":
+        return 0.0, ""
+    return finding.best, "" if finding.best is not None else finding.reason
+
+
+def _bars(metric: str, host: str, fleet: Fleet) -> list[Expectation]:
+    return [replace(fleet.site[host], metric=metric)] if host in fleet.site else []
+
+
+def method_of(member: Member) -> str:
+    return f"torch.distributed all_reduce, {member.backend}"
+
+
+def group_reading(members: Sequence[Member], result: GangResult, fleet: Fleet, best_pairs: Mapping[str, float]) -> Reading:
+    """The whole group's busbw and the correctness of its values, for each member alike."""
+    hosts = tuple(member.host for member in members)
+    method = f"{method_of(members[0])}, torch {result.output.torch}"
+    if not result.complete or not result.output.sizes:
+        why = result.why() or "no size was measured: " + "; ".join(result.output.skipped)
+        return unknown("network.all_reduce", hosts, method, why)
+    largest = result.output.sizes[-1]
+    conditions = fleet.conditions(len(members), largest.bytes, result.ranks)
+    wrong = sum(size.wrong for size in result.output.sizes)
+    reading = Reading()
+    values = Measurement(
+        "network.all_reduce.values", wrong == 0, "bool", hosts, method, conditions, simulated=fleet.simulated, detail=f"{wrong} wrong values in the sum",
+    )
+    reading.must_be_true(values, "each value is the sum of all ranks' patterns")
+    statistic = "mean" if members[0].backend == "nccl" else "median"
+    busbw = largest.bandwidth(COLLECTIVE, result.ranks, statistic).busbw
+    raw = "; ".join(f"{size.bytes} B: {human(size.bandwidth(COLLECTIVE, result.ranks, statistic).busbw, 'B/s')}" for size in result.output.sizes)
+    reading.add(Measurement("network.all_reduce", busbw, "B/s", hosts, method, {**conditions, "statistic": statistic}, raw, simulated=fleet.simulated))
+    for host in hosts:
+        reading.expectations += _bars("network.all_reduce", host, fleet)
+    reading.expectations += _relative(hosts, fleet, best_pairs)
+    reading.join([transport_reading(members, result, fleet)])
+    return reading
+
+
+def _relative(hosts: Sequence[str], fleet: Fleet, best_pairs: Mapping[str, float]) -> list[Expectation]:
+    """Pairs fine, together slow: something between the nodes (a switch, an oversubscribed uplink), not one of them."""
+    figures = [best_pairs[host] for host in hosts if host in best_pairs]
+    if len(hosts) < 3 or len(figures) < len(hosts):
+        return []
+    share = GROUP_SHARE * (2 / len(hosts) if fleet.simulated else 1.0)
+    why = f"{share:.0%} of the median of the pairs, {human(median(figures), 'B/s')}: pairs are fine, together they are slow"
+    return [Expectation("network.all_reduce", "at_least", share * median(figures), "B/s", why, source="this fleet")]
+
+
+def transport_reading(members: Sequence[Member], result: GangResult, fleet: Fleet) -> Reading:
+    """NCCL falls back to sockets without an error: its own log says which network each node really used."""
+    reading = Reading()
+    wanted = {"ib": "IB", "roce": "IB", "efa": "Libfabric"}.get(fleet.fabric)
+    if members[0].backend != "nccl" or wanted is None:
+        return reading
+    for member in members:
+        used = network_used(result.logs.get(member.host, ""))
+        error = "" if used else "NCCL's log does not say which network it used"
+        measurement = Measurement("network.transport", used or None, "text", (member.host,), "NCCL_DEBUG=INFO", error=error, detail="a silent fallback")
+        reading.add(measurement, Expectation("network.transport", "equals", wanted, "text", f"the fabric is {fleet.fabric}", member.host))
+    return reading
+
+
+def node_reading(member: Member, result: GangResult, fleet: Fleet) -> Reading:
+    """The all-reduce over the GPUs of one node."""
+    hosts = (member.host,)
+    if not result.complete or not result.output.sizes:
+        return unknown("node.all_reduce", hosts, method_of(member), result.why() or "; ".join(result.output.skipped) or "no size was measured")
+    largest = result.output.sizes[-1]
+    wrong = sum(size.wrong for size in result.output.sizes)
+    conditions = {**fleet.conditions(1, largest.bytes, result.ranks), "fabric": "nvlink"}
+    reading = Reading()
+    reading.must_be_true(
+        Measurement("node.all_reduce.values", wrong == 0, "bool", hosts, method_of(member), conditions, detail=f"{wrong} wrong values in the sum"),
+        "each value is the sum of all ranks' patterns",
+    )
+    reading.add(Measurement("node.all_reduce", largest.bandwidth(COLLECTIVE, result.ranks, "mean").busbw, "B/s", hosts, method_of(member), conditions))
+    return reading

@@ -1,0 +1,175 @@
+"""Checks of one node: what its probes say, as measurements with what this node's own settings demand. One function per kind of step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nodectl.verify.gang import workload_source
+from nodectl.verify.judge import Expectation
+from nodectl.verify.measurement import Measurement
+from nodectl.verify.members import NodeFacts
+from nodectl.verify.parse.workload import records
+from nodectl.verify.reading import Reading, unknown
+from nodectl.verify.session import Gone, Session
+from nodectl.verify.suite_load import SuiteStep
+from nodectl.wire.outcome import Outcome
+
+# RLIM_INFINITY as a figure: what "unlimited" is worth beside a configured number of bytes.
+UNLIMITED = float(2**63 - 1)
+# Where the role `torch` makes its environment when the inventory names no interpreter and the node's python3 has no torch.
+ROLE_VENV = "/opt/nodectl/torch/bin/python"
+
+
+@dataclass(frozen=True)
+class Peers:
+    """Addresses of the other nodes, as their inventory entries name them."""
+
+    addresses: tuple[str, ...]
+
+
+def login(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
+    """Limits as a login made now sees them: an old session keeps the old ones."""
+    host = (session.host,)
+    try:
+        outcome = session.ask_fresh("probe_limits", {}, step.deadline)
+    except Gone as gone:
+        if gone.kind == "unreachable" and gone.why in _LOCKED_OUT:
+            reading = Reading()
+            reading.must_be_true(Measurement("login.fresh", False, "bool", host, "ssh", detail=gone.reason), "a person must be able to log in")
+            return reading
+        raise
+    if outcome.failed:
+        return unknown("limits.memlock", host, "fresh login", outcome.msg)
+    reading = Reading()
+    reading.must_be_true(Measurement("login.fresh", True, "bool", host, "ssh"), "a person must be able to log in")
+    wanted = session.variables.get("base_memlock", "unlimited")
+    _limit(reading, host, "limits.memlock", outcome.values.get("memlock"), wanted, "B", 1024.0, "ibv_reg_mr pins memory: base_memlock")
+    if "base_nofile" in session.variables:
+        _limit(reading, host, "limits.nofile", outcome.values.get("nofile"), session.variables["base_nofile"], "count", 1.0, "base_nofile")
+    return reading
+
+
+# The node answers and says no: that is a finding. Anything else (timeout, refused, …) means that it may be gone.
+_LOCKED_OUT = frozenset(["auth", "host_key", "python"])
+
+
+def _limit(reading: Reading, host: tuple[str, ...], name: str, found: Any, wanted: Any, unit: str, factor: float, why: str) -> None:
+    """``found`` in base units, ``wanted`` as limits.conf writes it (KiB for memlock): both may be "unlimited"."""
+    value = _soft(found)
+    if value is None:
+        reading.join([unknown(name, host, "fresh login", f"the probe gave no limit: {found!r}")])
+    elif str(wanted) in ("unlimited", "infinity", "-1"):
+        shown = "unlimited" if value >= UNLIMITED else f"{value / factor:.0f} {'KiB' if unit == 'B' else ''}".strip()
+        reading.add(Measurement(name, shown, "text", host, "fresh login"), Expectation(name, "equals", "unlimited", "text", why, host[0]))
+    else:
+        reading.add(Measurement(name, value, unit, host, "fresh login"), Expectation(name, "at_least", float(wanted) * factor, unit, why, host[0]))
+
+
+def _soft(found: Any) -> float | None:
+    value = found.get("soft") if isinstance(found, Mapping) else found
+    if value in ("unlimited", "infinity", -1):
+        return UNLIMITED
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def fabric(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
+    """Kind and state of the fabric. `best` with only TCP found is said, not failed: the pool may have no other."""
+    host = (session.host,)
+    arguments = {"subnets": list(session.variables.get("fabric_subnets") or []), "exclude": list(session.variables.get("fabric_exclude") or [])}
+    outcome = session.ask("fabric_facts", arguments, step.deadline)
+    if outcome.failed:
+        return unknown("fabric.kind", host, "fabric_facts", outcome.msg)
+    found = outcome.facts.get("nodectl_fabric", {})
+    tier = str(session.variables.get("network_tier", "best"))
+    facts.fabric = str(found.get("kind", "tcp")) if tier == "best" else "tcp"
+    reading = Reading()
+    why = f"network_tier {tier}"
+    if tier == "best" and facts.fabric == "tcp":
+        why += ", and only TCP was found: " + "; ".join(map(str, found.get("not_found", []))[:2])
+    reading.add(Measurement("fabric.kind", facts.fabric, "text", host, "fabric_facts"), Expectation("fabric.kind", "equals", facts.fabric, "text", why, host[0]))
+    usable = [hca for hca in found.get("hcas", []) if hca.get("usable")]
+    if facts.fabric in ("ib", "roce", "efa"):
+        unusable = "; ".join(f"{hca.get('name')}: {hca.get('reason')}" for hca in found.get("hcas", []) if not hca.get("usable"))
+        least = float(session.variables.get("expected_hcas") or 1)
+        measurement = Measurement("fabric.hcas", float(len(usable)), "count", host, "fabric_facts", detail=unusable)
+        reading.add(measurement, Expectation("fabric.hcas", "at_least", least, "count", "devices that are up and usable", host[0]))
+    facts.listed_gpus = len(found.get("gpus", []))
+    facts.links = {str(link["name"]): link for link in found.get("interfaces", []) if isinstance(link, Mapping) and "name" in link}
+    return reading
+
+
+def route(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
+    """The interface and address that lead to the peers: what groups bind to, instead of what a host name resolves to."""
+    host = (session.host,)
+    if not peers.addresses:
+        return Reading()
+    outcome = session.ask("probe_route", {"peers": list(peers.addresses)}, step.deadline)
+    if outcome.failed:
+        return unknown("network.route", host, "ip route get", outcome.msg)
+    facts.interface, facts.address = str(outcome.values.get("interface", "")), str(outcome.values.get("address", ""))
+    facts.mtu = int(outcome.values.get("mtu") or 0)
+    facts.virtual = bool(outcome.values.get("virtual"))
+    wrong = facts.interface in ("", "lo") or not facts.address
+    detail = f"the way to {peers.addresses[0]} leads over '{facts.interface}': the nodes share an address, or the peer's name means this node"
+    reading = Reading()
+    reading.must_be_true(Measurement("network.route", not wrong, "bool", host, "ip route get", detail=detail), "peers are reached over a real interface")
+    return reading
+
+
+def clock(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
+    """The offset that the time service itself measures."""
+    host = (session.host,)
+    outcome = session.ask("probe_clock", {}, step.deadline)
+    if outcome.failed:
+        return unknown("clock.offset", host, "probe_clock", outcome.msg)
+    return Reading()
+
+
+def torch(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
+    """The interpreter that has torch, and the GPUs that it sees."""
+    host = (session.host,)
+    given = str(session.variables.get("torch_python") or "")
+    tried = []
+    for python in [given] if given else ["python3", ROLE_VENV]:
+        outcome = session.ask("workload", {"python": python, "source": workload_source("torch_facts"), "timeout": step.deadline}, step.deadline)
+        found = next((record for record in records(str(outcome.values.get("stdout", ""))) if record.get("kind") == "torch"), None)
+        if found is not None:
+            return _torch_found(session, facts, python, found)
+        tried.append(f"{python}: {_why_no_torch(outcome)}")
+    if any("did not end" in text for text in tried):
+        return unknown("torch.import", host, "import torch", "; ".join(tried))
+    reading = Reading()
+    detail = "; ".join(tried) + "; set torch_python in the inventory, or let the role `torch` make an environment"
+    reading.must_be_true(Measurement("torch.import", False, "bool", host, "import torch", detail=detail), "a training job needs it")
+    return reading
+
+
+def _torch_found(session: Session, facts: NodeFacts, python: str, found: Mapping[str, Any]) -> Reading:
+    facts.torch_python, facts.torch = python, str(found["torch"])
+    facts.gpus, facts.gpu_names = int(found["gpus"]), tuple(map(str, found["names"]))
+    reading = Reading()
+    conditions = {key: found[key] for key in ("torch", "python", "cuda", "nccl")}
+    reading.must_be_true(Measurement("torch.import", True, "bool", (session.host,), f"{python} -c 'import torch'", conditions), f"torch {facts.torch}")
+    expected = session.variables.get("expected_gpus")
+    least, why = (float(expected), "expected_gpus of the inventory") if expected not in (None, "") else (float(facts.listed_gpus), "GPUs that the driver lists")
+    if least:
+        detail = f"torch {facts.torch} sees {facts.gpus}: a GPU fell off the bus, or this torch was built without CUDA"
+        measurement = Measurement("torch.gpus_seen", float(facts.gpus), "count", (session.host,), "torch.cuda.device_count", detail=detail)
+        reading.add(measurement, Expectation("torch.gpus_seen", "at_least", least, "count", why, session.host))
+    return reading
+
+
+def _why_no_torch(outcome: Outcome) -> str:
+    if outcome.failed:
+        return outcome.msg
+    if outcome.values.get("timed_out"):
+        return "importing torch did not end within the deadline"
+    return (str(outcome.values.get("stderr", "")).strip().splitlines() or ["it said nothing"])[-1][:200]
+
+
+Check = Callable[[Session, SuiteStep, NodeFacts, Peers], Reading]
+CHECKS: Mapping[str, Check] = {
+    "login": login, "fabric": fabric, "route": route, "clock": clock, "torch": torch,
+}

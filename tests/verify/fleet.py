@@ -1,0 +1,208 @@
+"""A fleet that answers like real agents do, with faults at chosen moments: no sockets, no processes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from nodectl.transport.channel import BecomeTarget, Lost, Target, Unreachable
+from nodectl.verify.stage import Node
+from nodectl.wire.event import Event
+from nodectl.wire.outcome import Outcome
+from nodectl.wire.step import Step
+
+FAST = 600e6
+# How long a fake rank waits for the others, instead of 40 s.
+PATIENCE = 0.4
+Answer = Callable[["FakeNode", dict[str, Any]], Outcome]
+
+
+@dataclass
+class FakeNode:
+    """One node. ``speed`` of its link in B/s; ``gone_at``: the module during which the line breaks, and how often it works before;
+    ``answers`` replaces what a probe says."""
+
+    name: str
+    speed: float = FAST
+    gone_at: tuple[str, int] | None = None
+    hangs_at: str = ""
+    unreachable: str = ""
+    fresh: Exception | None = None
+    answers: dict[str, Answer | Outcome] = field(default_factory=dict)
+    variables: dict[str, Any] = field(default_factory=dict)
+    dies_in_groups_of: int = 0
+    corrupts: bool = False
+    asked: list[str] = field(default_factory=list)
+    down: bool = False
+
+
+class FakePending:
+    def __init__(self, work: Callable[[], Outcome], hangs: bool) -> None:
+        self._hangs = hangs
+        self._value: Outcome | Lost | None = None
+        self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+        self._thread.start()
+
+    def _run(self, work: Callable[[], Outcome]) -> None:
+        try:
+            self._value = work()
+        except Lost as lost:
+            self._value = lost
+
+    def result(self, timeout: float | None = None) -> Outcome:
+        if self._hangs:
+            raise TimeoutError
+        self._thread.join(timeout)
+        if isinstance(self._value, Lost):
+            raise self._value
+        assert self._value is not None
+        return self._value
+
+    def cancel(self) -> None:
+        return None
+
+
+class FakeChannel:
+    def __init__(self, fleet: FakeFleet, node: FakeNode) -> None:
+        self.fleet = fleet
+        self.node = node
+        self.closed = False
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        return {"user": "ops"}
+
+    def submit(self, step: Step, blobs: Mapping[str, BinaryIO] | None = None) -> FakePending:
+        if self.node.down:
+            raise Lost("the line is broken")
+        return FakePending(lambda: self.fleet.answer(self.node, step), self.node.hangs_at == step.module)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeFleet:
+    """Connections to all nodes of a fleet."""
+
+    def __init__(self, *nodes: FakeNode) -> None:
+        self.nodes = {node.name: node for node in nodes}
+        self.groups: list[tuple[str, ...]] = []
+        self.channels: list[FakeChannel] = []
+        self._ports = 29000
+        self._lock = threading.Condition()
+        self._waiting: dict[int, dict[int, FakeNode]] = {}
+
+    # -- Connections
+
+    def channel(self, target: Target, become: BecomeTarget | None = None) -> FakeChannel:
+        node = self.nodes[target.host]
+        if node.unreachable:
+            raise Unreachable("timeout", node.unreachable)
+        if node.down:
+            raise Lost("the line is broken")
+        return FakeChannel(self, node)
+
+    def fresh(self, target: Target) -> FakeChannel:
+        node = self.nodes[target.host]
+        if node.fresh is not None:
+            raise node.fresh
+        channel = self.channel(target)
+        self.channels.append(channel)
+        return channel
+
+    def reset(self, host: str) -> None:
+        self.nodes[host].down = True
+
+    def close(self) -> None:
+        return None
+
+    # -- what the agents do
+
+    def answer(self, node: FakeNode, step: Step) -> Outcome:
+        node.asked.append(step.module)
+        if node.gone_at and step.module == node.gone_at[0] and node.asked.count(step.module) > node.gone_at[1]:
+            node.down = True
+            raise Lost("no byte for 20 s")
+        scripted = node.answers.get(step.module) or HEALTHY.get(step.module)
+        if scripted is not None:
+            return scripted if isinstance(scripted, Outcome) else scripted(node, step.args)
+        if step.module == "probe_free_port":
+            with self._lock:
+                self._ports += 1
+                return Outcome(values={"port": self._ports})
+        assert step.module == "workload", f"nobody scripted {step.module}"
+        return self.collective(node, json.loads(step.args["argv"][0])) if step.args.get("argv") else torch_facts(node)
+
+    def collective(self, node: FakeNode, config: dict[str, Any]) -> Outcome:
+        """All ranks of a group meet, or say who is missing; the group runs at its slowest member's speed."""
+        rank, count, port = config["node_rank"], config["nodes"], config["port"]
+        with self._lock:
+            met = self._waiting.setdefault(port, {})
+            if node.dies_in_groups_of != count:
+                met[rank] = node
+            self._lock.notify_all()
+            if node.dies_in_groups_of == count:
+                return Outcome(values={"rc": -9, "stdout": "", "stderr": "Killed", "timed_out": False})
+            self._lock.wait_for(lambda: len(met) == count, PATIENCE)
+            members = [met[index] for index in sorted(met)]
+        if len(members) < count:
+            missing = [index for index in range(count) if index not in met]
+            return said(3, {"kind": "missing", "rank": rank, "ranks": missing}, {"kind": "error", "rank": rank, "phase": "waiting", "error": "wait timeout"})
+        if rank == 0:
+            self.groups.append(tuple(member.name for member in members))
+        lines = [{"kind": "ready", "rank": rank, "torch": "2.13", "device": "cpu"}]
+        for size in config["sizes"]:
+            seconds = size * 2 * (count - 1) / count / min(member.speed for member in members)
+            wrong = 3 if any(member.corrupts for member in members) else 0
+            lines.append({"kind": "result", "rank": rank, "bytes": size, "seconds": [seconds] * 3, "correct": not wrong, "wrong": wrong})
+        return said(0, *lines)
+
+
+def said(rc: int, *lines: Mapping[str, Any]) -> Outcome:
+    text = "some library's banner\n" + "".join("NODECTL " + json.dumps(line) + "\n" for line in lines)
+    return Outcome(values={"rc": rc, "stdout": text, "stderr": "", "timed_out": False})
+
+
+def torch_facts(_node: FakeNode) -> Outcome:
+    return said(0, {"kind": "torch", "torch": "2.13", "python": "3.11", "cuda": "", "gpus": 0, "names": [], "nccl": "", "gloo": True})
+
+
+def _route(node: FakeNode, args: dict[str, Any]) -> Outcome:
+    return Outcome(values={"interface": "host0", "address": address(node.name), "mtu": 1500, "virtual": True, "speed_mbps": 10000})
+
+
+HEALTHY: dict[str, Answer | Outcome] = {
+    "probe_route": _route,
+}
+
+
+def address(name: str) -> str:
+    return f"10.77.1.{10 + int(name[1:])}"
+
+
+def node_of(fake: FakeNode) -> Node:
+    target = Target(fake.name, address(fake.name), user="ops", key_file="/keys/id", options={"userknownhostsfile": "/keys/known_hosts"})
+    return Node(fake.name, target, {"torch_python": "/opt/torch/bin/python", **fake.variables})
+
+
+@dataclass
+class Seen:
+    """Collects events, as the journal would."""
+
+    events: list[Event] = field(default_factory=list)
+
+    def __call__(self, event: Event) -> None:
+        json.dumps(event.to_json(), allow_nan=False)
+        self.events.append(event)
+
+    def of(self, kind: str, host: str = "") -> list[Event]:
+        return [event for event in self.events if event.kind == kind and (not host or event.host == host)]
+
+    def reasons(self, host: str) -> str:
+        return "; ".join(map(str, self.of("verdict", host)[-1].data["reasons"]))
+
+    def check(self, host: str, name: str) -> Event:
+        return next(event for event in reversed(self.of("check", host)) if event.data["name"] == name)

@@ -1,0 +1,62 @@
+"""Suites: the shipped ones load, and a wrong one says what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nodectl.verify.suite_load import SuiteError, bound, load_suite, suite_of
+
+LOGIN = '[[step]]\nkind = "login"\ndeadline = 20\n'
+GROUP = '[[step]]\nkind = "all_reduce"\ndeadline = 60\nsizes = ["8 MiB", "1 MiB"]\ngpu_sizes = ["1 GiB"]\niterations = 5\nwarmup = 0\ntimeout = "20 s"\n'
+
+
+@pytest.mark.parametrize("name", ["preflight", "quick"])
+def test_shipped(name: str) -> None:
+    suite = load_suite(name)
+    assert suite.name == name
+    assert suite.summary
+    assert [step.kind for step in suite.steps][:2] == ["login", "fabric"]
+
+
+def test_storage_comes_after_the_network() -> None:
+    kinds = [step.kind for step in load_suite("preflight").steps]
+    assert kinds.index("pairs") < kinds.index("all_reduce") < kinds.index("scratch") < kinds.index("phases")
+
+
+def test_texts_become_base_units() -> None:
+    step = suite_of(GROUP, "x").steps[0]
+    assert step.sizes == (2**20, 2**23)
+    assert step.gpu_sizes == (2**30,)
+    assert (step.deadline, step.option("timeout"), step.option("warmup")) == (60.0, 20.0, 0.0)
+
+
+def test_a_file_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(LOGIN)
+    assert load_suite(str(path)).name == "mine"
+
+
+REFUSED = [
+    ("x = 1\n", "unknown key x"), ("summary = 'x'\n", "prove nothing"), ("[[step", "not TOML"), (LOGIN + LOGIN, "stands there twice"),
+    (LOGIN.replace("login", "logon"), "unknown kind 'logon'"), (LOGIN.replace("deadline", "deadlin"), "unknown key deadlin"), ('[[step]]\nkind = "login"\n', "missing deadline"),
+    (LOGIN.replace("20", "0"), "more than zero"), (LOGIN.replace("20", '"long"'), "not a quantity"), (LOGIN.replace("20", '"20 MB"'), "measures B"),
+    (GROUP.replace("iterations = 5\n", ""), "missing iterations"), (GROUP.replace("8 MiB", "8 MB/s"), "measures B/s"), (GROUP + "rounds = 3\n", "unknown key rounds"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), REFUSED, ids=[words for _, words in REFUSED])
+def test_refused(text: str, words: str) -> None:
+    with pytest.raises(SuiteError, match=words):
+        suite_of(text, "case")
+
+
+def test_an_unknown_name_lists_what_is_there() -> None:
+    with pytest.raises(SuiteError, match="preflight, quick"):
+        load_suite("prefight")
+
+
+def test_the_bound_counts_every_round_of_pairs() -> None:
+    pairs = GROUP.replace("all_reduce", "pairs") + "rounds = 3\n"
+    assert bound(suite_of(LOGIN + pairs, "x"), lambda _: 10.0) == 30 + 4 * 70
