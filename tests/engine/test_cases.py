@@ -6,18 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.playing import Case, Played, cases
+from tests.engine.playing import Case, cases
 
 KNOWN_KEYS = {"about", "playbook", "inventory", "files", "options", "down", "dies", "expect", "oracle", "stats"}
-
-
-def listed(played: Played, host: str) -> list[str]:
-    """Includes that worked are steps of the way, not results: Ansible does not list them either."""
-    return [
-        f"{e.data['task'] or e.data['module']}: {e.data['status']}"
-        for e in played.kinds("task.end")
-        if e.host == host and not (e.data["module"] in ("include_tasks", "include_role") and e.data["status"] == "ok")
-    ]
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
@@ -31,4 +22,4 @@ def test_case(case: Case, tmp_path: Path) -> None:
     variables = expect.pop("vars", {})
     known = played.result.variables("h1")
     assert {name: known.get(name) for name in variables} == variables
-    assert {host: listed(played, host) for host in expect} == expect
+    assert {host: played.of(host) for host in expect} == expect

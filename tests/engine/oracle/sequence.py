@@ -19,6 +19,9 @@ class CallbackModule(CallbackBase):
             out.write(json.dumps(data) + "\n")
 
     def _result(self, result: Any, status: str) -> None:
+        """Without meta tasks: they are shown, but counted nowhere."""
+        if result._task.action.removeprefix("ansible.builtin.") == "meta":
+            return
         self._write({"host": result._host.get_name(), "task": result._task.name or result._task.action.removeprefix("ansible.builtin."), "status": status})
 
     def v2_runner_on_ok(self, result: Any) -> None:
