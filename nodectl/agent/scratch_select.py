@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import fnmatch
-import re
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from nodectl.agent.blocks import Disk, human
+from nodectl.agent.sizes import parse_size
 
 # A drive's label rounds (a "3.84 TB" drive has 3 840 755 982 336 bytes); two drive sizes of one model differ far more.
 SIZE_TOLERANCE = 0.01
 KEYS = ("serial", "wwn", "by_id", "path", "model", "size")
 # These name one device whatever the order of attachment; model and size name a kind of device.
 NAMING = ("serial", "wwn", "by_id", "path")
-_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?)B?\s*$", re.IGNORECASE)
-
-
-def parse_size(text: Any) -> Optional[int]:
-    """Bytes of 3840755982336, "3.84TB", "512 MiB", "10G" (decimal unless written with an i); None when it is no size."""
-    found = _SIZE.match(str(text))
-    if not found:
-        return None
-    base = 1024 if found.group(3) else 1000
-    return int(float(found.group(1)) * base ** " KMGTP".index(found.group(2).upper() or " "))
 
 
 def check_selector(selector: Any, keys: Sequence[str] = KEYS) -> str:

@@ -1,8 +1,8 @@
 """scratch_disks: local disks made into scratch space, chosen by identity, with every guard passed before the first byte is written.
 
-Layouts: `single` takes exactly one disk. `each` makes one filesystem per disk: the first on `mount`, the others on `mount` with 2, 3 …
-behind it (/scratch, /scratch2, /scratch3), in the order of the selection; a disk that is ours already keeps its place. `raid0` stripes
-them with mdadm, and is refused where the kernel has no md.
+Layouts: `auto` is `single` for one disk and `each` for several. `single` takes exactly one disk. `each` makes one filesystem per
+disk: the first on `mount`, the others on `mount` with 2, 3 … behind it (/scratch, /scratch2, /scratch3), in the order of the
+selection; a disk that is ours already keeps its place. `raid0` stripes them with mdadm, and is refused where the kernel has no md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from nodectl.agent import blocks, fstab, scratch_make
 from nodectl.agent.blocks import Disk, human
 from nodectl.agent.contract import Args, Failed, State
 from nodectl.agent.scratch_guard import Reading, Standing, refusals, stand
-from nodectl.agent.scratch_select import NAMING, check_selector, parse_size, path_warnings, say, select
+from nodectl.agent.scratch_select import NAMING, check_selector, path_warnings, say, select
+from nodectl.agent.sizes import parse_size
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Change
 from nodectl.wire.params import Param, Spec
@@ -28,7 +29,7 @@ SPEC = Spec(
         "devices": Param("list", "disks, each as {serial} | {wwn} | {by_id} | {model, size} | {path}", required=True),
         "count": Param("int", "how many disks there must be; any other number is refused"),
         "min_size": Param("str", "smallest size that is taken, such as 500GB"),
-        "layout": Param("str", "single: one disk; each: one filesystem per disk; raid0: striped", default="single", choices=("single", "each", "raid0")),
+        "layout": Param("str", "single: one disk; each: one filesystem per disk; raid0: striped", default="auto", choices=("auto", "single", "each", "raid0")),
         "fstype": Param("str", "filesystem", default="xfs", choices=("xfs", "ext4")),
         "label": Param("str", "filesystem label (further disks get a number behind it)", default="scratch"),
         "mount": Param("path", "mount point (further disks get a number behind it)", default="/scratch"),
@@ -162,6 +163,8 @@ def _problems(args: Args, state: State, standings: Sequence[Standing]) -> List[s
     longest = 12 if args["fstype"] == "xfs" else 16
     if len(args["label"]) + (1 if len(chosen) > 1 else 0) > longest:
         problems.append(f"label {args['label']!r} is too long for {args['fstype']} (at most {longest} characters with the number)")
+    if not args["mode"].isdigit():
+        problems.append(f"mode {args['mode']!r} must be octal, such as '0755'")
     if not os.path.isabs(args["mount"]) or os.path.normpath(args["mount"]) == "/":
         problems.append(f"mount {args['mount']!r} must be an absolute path other than /")
     return problems + refusals(standings) + (_busy_points(args, state, standings) if args["devices"] else [])

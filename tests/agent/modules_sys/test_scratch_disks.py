@@ -299,7 +299,7 @@ def test_refuses_a_wish_that_leaves_doubt(inside: Inside, disk: DiskMaker, tmp_p
 
 
 def test_single_takes_one_disk(inside: Inside, disk: DiskMaker, tmp_path: Path) -> None:
-    assert "exactly one disk" in inside.step("scratch_disks", args(tmp_path, disk("ser-a"), disk("ser-b")))["msg"]
+    assert "exactly one disk" in inside.step("scratch_disks", args(tmp_path, disk("ser-a"), disk("ser-b"), layout="single"))["msg"]
 
 
 def test_same_serial_twice_is_ambiguous(inside: Inside, disk: DiskMaker, tmp_path: Path) -> None:

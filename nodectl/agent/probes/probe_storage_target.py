@@ -1,0 +1,79 @@
+"""probe_storage_target: what lies under a path, so that a figure measured there can be read rightly."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any, Dict, Optional
+
+from nodectl.agent import blocks
+from nodectl.agent.contract import Args, Failed
+from nodectl.agent.system import Mount, System
+from nodectl.wire.outcome import Outcome
+from nodectl.wire.params import Param, Spec
+
+SPEC = Spec(
+    summary="Filesystem, device and free space under a path; a path that does not exist yet counts as its nearest parent.",
+    params={"path": Param("path", "file or folder", required=True), "timeout": Param("float", "seconds for the filesystem's answer", default=10.0)},
+    returns={
+        "path": "as asked", "exists": "whether it is there", "target": "mount point", "fstype": "filesystem type", "source": "source", "device": "major:minor",
+        "free_bytes": "free for ordinary users", "total_bytes": "size", "is_tmpfs": "memory, not disk", "is_overlay": "an overlay", "is_fuse": "a FUSE mount",
+        "kind": "nvme, disk, loop (simulated), md, device mapper, \"\"", "serial": "of the device", "mem_total_bytes": "memory of the node",
+    },
+    example="- probe_storage_target:\n    path: /scratch\n",
+)
+_ASK = "import json,os,sys\nv=os.statvfs(sys.argv[1])\nprint(json.dumps([v.f_bavail*v.f_frsize,v.f_blocks*v.f_frsize]))"
+
+
+def act(system: System, args: Args, check: bool) -> Outcome:
+    path = os.path.abspath(args["path"])
+    live = mount_of(system, path)
+    if live is None:
+        raise Failed(f"no mount holds {path} (is it below a mount point of another namespace?)")
+    values: Dict[str, Any] = {
+        "path": path, "target": live.target, "fstype": live.fstype, "source": live.source, "device": live.device, "options": live.options,
+        "is_tmpfs": live.fstype in ("tmpfs", "ramfs", "devtmpfs"), "is_overlay": live.fstype == "overlay", "is_fuse": live.fstype.startswith("fuse"),
+        "mem_total_bytes": _memory(system), **_device(live),
+    }
+    free, total, exists = _space(system, path, live, args["timeout"])
+    return Outcome(values=dict(values, free_bytes=free, total_bytes=total, exists=exists))
+
+
+def mount_of(system: System, path: str) -> Optional[Mount]:
+    """The mount that holds ``path``, by the mount table alone: a dead filesystem is not touched."""
+    best: Optional[Mount] = None
+    for mount in system.mounts():
+        inside = path == mount.target or path.startswith(mount.target.rstrip("/") + "/")
+        if inside and (best is None or len(mount.target) >= len(best.target)):
+            best = mount
+    return best
+
+
+def _space(system: System, path: str, live: Mount, timeout: float) -> "tuple[int, int, bool]":
+    """(free, total, whether the path exists). Asked in a child, which a dead FUSE mount may hang."""
+    silent = system.probe(live.target, timeout)
+    if silent:
+        raise Failed(f"{live.target} ({live.fstype}) does not answer: {silent}")
+    done = system.run([sys.executable or "python3", "-I", "-S", "-c", _ASK, live.target], timeout=timeout)
+    if done.rc != 0:
+        raise Failed(f"{live.target} does not tell its size: {done.stderr.strip()[-200:]}")
+    free, total = json.loads(done.stdout)
+    return free, total, os.path.exists(path)
+
+
+def _device(live: Mount) -> Dict[str, str]:
+    folder = os.path.realpath(f"/sys/dev/block/{live.device}")
+    if not os.path.isdir(folder):
+        return {"kind": "", "serial": ""}
+    disk = blocks.describe(live.source, live.device, folder)
+    if disk.parent:
+        disk = blocks.describe(live.source, live.device, os.path.dirname(folder))
+    return {"kind": disk.kind, "serial": disk.serial}
+
+
+def _memory(system: System) -> int:
+    for line in (system.read("/proc/meminfo") or b"").decode().splitlines():
+        if line.startswith("MemTotal:"):
+            return int(line.split()[1]) * 1024
+    return 0
