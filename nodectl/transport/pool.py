@@ -82,6 +82,10 @@ class Pool(Connections):
             found = node.channels.get(key)
             if found is None or not found.alive:
                 found = node.channels[key] = self._open(node, target, become)
+                # ``close`` does not wait for a login that is under way; who comes after it must not leave an agent behind.
+                if self._closed:
+                    found.close()
+                    self._refuse_after_close(target.host)
             return found
 
     def fresh(self, target: Target) -> AgentChannel:
@@ -126,9 +130,12 @@ class Pool(Connections):
 
     def _node(self, host: str) -> _Node:
         with self._lock:
-            if self._closed:
-                raise Unreachable("closed", f"{host}: the run is over, its connections are closed")
+            self._refuse_after_close(host)
             return self._nodes.setdefault(host, _Node())
+
+    def _refuse_after_close(self, host: str) -> None:
+        if self._closed:
+            raise Unreachable("closed", f"{host}: the run is over, its connections are closed")
 
     def _open(self, node: _Node, target: Target, become: BecomeTarget | None) -> AgentChannel:
         """On a connection that is there already, where the server opens one more session on it; else on a new one."""
@@ -185,7 +192,7 @@ class Pool(Connections):
             node.lost = lost
 
     def _shut(self, node: _Node) -> None:
-        for channel in node.channels.values():
+        for channel in list(node.channels.values()):
             channel.close()
         for link in _links(node):
             link.close()
