@@ -249,4 +249,22 @@ CODES: Mapping[str, Code] = {
         "[gpu:children]\nrack1   # there is no section [rack1]",
         "Correct the line, or write the inventory in YAML.",
     ),
+    "E401": Code(
+        "no such tag",
+        "--tags or --skip-tags names a tag that no task has: nothing would run, or nothing would be left out. Where an include's file is only known during the run, this is not checked.",
+        "nodectl run site.yml -i hosts.yaml --tags disk   # the tag is called disks",
+        "Use one of the tags that the message lists.",
+    ),
+    "E402": Code(
+        "no such task to start at",
+        "--start-at-task names no task of the playbook, so nothing would run.",
+        "nodectl run site.yml -i hosts.yaml --start-at-task 'Instal chrony'",
+        "Give the name as `nodectl run --list-tasks` shows it: the task's name, or `role : name`.",
+    ),
+    "E403": Code(
+        "file of owed handlers cannot be read",
+        "Handlers that were notified and did not run, because a later task failed, are kept for the next run. The file that keeps them is damaged.",
+        ".nodectl/pending.json cut short by a full disk",
+        "Repair it, or remove it once you have restarted those services yourself.",
+    ),
 }

@@ -110,4 +110,4 @@ def _read(path: Path | None) -> dict[str, list[str]]:
         return {str(host): [str(key) for key in keys] for host, keys in data["pending"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         help = "it lists handlers that still have to run; repair it, or remove it if you restarted those services yourself"
-        raise Mistakes([Diagnostic("pending-file", f"{path} cannot be read: {error}", help=help)]) from None
+        raise Mistakes([Diagnostic("E403", f"{path} cannot be read: {error}", help=help)]) from None

@@ -1,4 +1,4 @@
-"""What can be found out before the first connection: tags, handlers, start-at-task, files of variables that do not exist."""
+"""What can be found out before the first connection and needs the run's options: hosts, tags, the task to start at."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ from typing import Any
 
 from nodectl.diagnostics.model import Collector, Mistakes
 from nodectl.engine.actions.contract import ActionFailed
-from nodectl.engine.catalogue import META_ACTIONS
-from nodectl.engine.handlers import HandlerTable
 from nodectl.engine.include import task_file
 from nodectl.engine.runtime import Runtime
 from nodectl.engine.tags import SPECIAL, tasks_of
-from nodectl.engine.vars_files import places
 from nodectl.inventory.patterns import select
 from nodectl.lang.playbook import Play, Playbook
 from nodectl.lang.task import Task
 from nodectl.lang.template import TemplateError
 
-STRATEGIES = ("linear", "free", "host_pinned")
 _DYNAMIC = ("include_tasks", "include_role")
 
 
@@ -27,8 +23,6 @@ def preflight(run: Runtime, playbook: Playbook) -> dict[int, list[str]]:
     """The hosts of each play (by its number). Raises Mistakes with everything that was found."""
     found = Collector()
     hosts = {number: _hosts(run, play, found) for number, play in enumerate(playbook.plays)}
-    for play in playbook.plays:
-        _check_play(run, play, found)
     _check_tags(run, playbook, found)
     _check_start(run, playbook, found)
     found.stop_if_wrong()
@@ -46,50 +40,13 @@ def _hosts(run: Runtime, play: Play, found: Collector) -> list[str]:
         named = select(run.inventory, hosts_pattern(run, play))
         allowed = set(select(run.inventory, "all", run.options.limit)) if run.options.limit else set(named)
     except TemplateError as error:
-        found.error("template", f"hosts: {error.message}", play.hosts_origin, help=error.hint)
+        found.error("E213", f"hosts: {error.message}", play.hosts_origin, help=error.hint)
         return []
     except Mistakes as mistakes:
         for one in mistakes.diagnostics:
             found.error(one.code, one.message, one.origin or play.hosts_origin, label=one.label, help=one.help)
         return []
     return [host for host in named if host in allowed]
-
-
-def _check_play(run: Runtime, play: Play, found: Collector) -> None:
-    if play.strategy not in STRATEGIES:
-        found.error("strategy", f"strategy '{play.strategy}' is not known", play.origin, label=f"expected one of {', '.join(STRATEGIES)}")
-    for entry in play.vars_files:
-        if isinstance(entry, str) and not run.templar.is_template(entry) and not any(path.is_file() for path in places(play, entry)):
-            looked = ", ".join(map(str, places(play, entry)))
-            found.error("file-missing", f"the file of variables '{entry}' is not there", play.origin, help=f"looked at {looked}")
-    for task in _tasks(play):
-        _check_meta(run, task, found)
-    if not _brings_roles(play):
-        _check_notify(run, play, found)
-
-
-def _check_meta(run: Runtime, task: Task, found: Collector) -> None:
-    action = task.args.get("action")
-    if task.module == "meta" and action not in META_ACTIONS:
-        label = f"expected one of {', '.join(META_ACTIONS)}"
-        found.error("meta", f"meta: {action} is not known", task.origin, label=label, help=_near(str(action), META_ACTIONS))
-
-
-def _check_notify(run: Runtime, play: Play, found: Collector) -> None:
-    table = HandlerTable(play.handlers)
-    if any(run.templar.is_template(task.name) for task in play.handlers):
-        return
-    for task in _tasks(play):
-        for name in task.notify:
-            if isinstance(name, str) and not run.templar.is_template(name) and not table.resolve(name, str):
-                known = sorted({str(one.name) for one in play.handlers if one.name} | {topic for one in play.handlers for topic in one.listen})
-                origin = task.origins.get("notify", task.origin)
-                found.error("handler-unknown", f"notifies '{name}', which is no handler of this play", origin, label="no such handler", help=_near(name, known))
-
-
-def _brings_roles(play: Play) -> bool:
-    """Handlers may then come in at run time."""
-    return any(task.module in _DYNAMIC for task in _tasks(play))
 
 
 def _check_tags(run: Runtime, playbook: Playbook, found: Collector) -> None:
@@ -101,7 +58,7 @@ def _check_tags(run: Runtime, playbook: Playbook, found: Collector) -> None:
     for tag in dict.fromkeys(asked):
         if tag not in known and tag not in SPECIAL and whole:
             listed = ", ".join(sorted(known)) or "none: no task here has a tag"
-            found.error("tag-unknown", f"no task has the tag '{tag}'", None, help=f"{_near(tag, known)} known tags: {listed}".strip())
+            found.error("E401", f"no task has the tag '{tag}'", None, help=f"{_near(tag, known)} known tags: {listed}".strip())
 
 
 def _known_tags(run: Runtime, playbook: Playbook) -> tuple[set[str], bool]:
@@ -142,7 +99,7 @@ def _check_start(run: Runtime, playbook: Playbook, found: Collector) -> None:
         return
     names = {name for play in playbook.plays for task in _tasks(play) for name in task_titles(task)}
     if wanted not in names:
-        found.error("start-at-task", f"no task is named '{wanted}'", None, help=_near(wanted, names))
+        found.error("E402", f"no task is named '{wanted}'", None, help=_near(wanted, names))
 
 
 def task_titles(task: Task) -> list[str]:
