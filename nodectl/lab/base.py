@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodectl.lab import repo
-from nodectl.lab.machine import attempt, mount_points, remove_tree, run, unmount
+from nodectl.lab.machine import attempt, remove_tree, run, unmount
 from nodectl.lab.plan import LAB_USER
 from nodectl.lab.problem import LabProblem
 from nodectl.lab.state import locked
@@ -91,12 +91,16 @@ def prepared(say: Say) -> Base:
 
 
 def forget() -> list[Path]:
-    """Removes all cached bases and says which. A lab that is up must not lose its base: the caller sees to that."""
+    """Removes all cached bases and says which. Raises LabProblem while a lab stands on one of them."""
     cache = cache_folder()
     if not cache.is_dir():
         return []
     with locked(cache, "removing the lab's base images"):
         entries = sorted(cache.glob(f"{SUITE}-*"))
+        mounts = Path("/proc/self/mountinfo").read_text()
+        for entry in entries:
+            if f"lowerdir={entry}/" in mounts:
+                raise LabProblem(f"{entry} is the base of a lab that is up (see `findmnt -t overlay`): take that lab down first")
         for entry in entries:
             remove_tree(entry)
     return entries
@@ -156,8 +160,3 @@ def _python_version(root: Path) -> str:
     if not target.startswith("python3."):
         raise LabProblem(f"{root}/usr/bin/python3 leads to {target}: expected python3.N")
     return target.removeprefix("python")
-
-
-def in_use() -> bool:
-    """Whether some lab's overlay stands on a cached base."""
-    return any(str(cache_folder()) in line for line in Path("/proc/self/mountinfo").read_text().splitlines()) or bool(mount_points(cache_folder()))

@@ -19,6 +19,8 @@ from nodectl.lab.state import LabHost, LabState
 
 # A host boots in 2 s here; eight at once on two busy cores needed 40 s.
 BOOT_TIMEOUT_S = 120.0
+# systemd-nspawn shows its first process within half a second.
+START_TIMEOUT_S = 20.0
 CONSOLE = "console.log"
 
 
@@ -99,7 +101,7 @@ def await_boot(state: LabState, host: LabHost) -> str:
     """
     deadline = time.monotonic() + BOOT_TIMEOUT_S
     # systemd-nspawn needs a moment to appear; after that its absence means that it died.
-    if not until(lambda: leader(state, host.name) > 0, 20.0):
+    if not until(lambda: leader(state, host.name) > 0, START_TIMEOUT_S):
         raise LabProblem(f"host {host.name} did not start.\n{_console(state, host.name)}")
     while True:
         said = inside(state, host.name, ["systemctl", "is-system-running"]).stdout.strip()
@@ -112,7 +114,8 @@ def await_boot(state: LabState, host: LabHost) -> str:
 
 
 def _failed_units(state: LabState, host: str) -> str:
-    return " ".join(inside(state, host, ["systemctl", "--failed", "--plain", "--no-legend", "--no-pager"]).stdout.split()[:1]) or "?"
+    listed = inside(state, host, ["systemctl", "--failed", "--plain", "--no-legend", "--no-pager"]).stdout
+    return ", ".join(line.split()[0] for line in listed.splitlines() if line.strip()) or "no unit is named"
 
 
 def greets(host_address: str) -> bool:

@@ -78,10 +78,10 @@ def _limits(fixed: bool) -> list[str]:
         return []
     memlock = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    memlock_kib = '"unlimited"' if memlock == resource.RLIM_INFINITY else str(memlock // 1024)
+    memlock_kib = "unlimited" if memlock == resource.RLIM_INFINITY else str(memlock // 1024)
     return [
         "    # This machine withholds CAP_SYS_RESOURCE, so no host of the lab can have more than the machine's own hard limits (KiB, files).",
-        f"    base_memlock: {memlock_kib}",
+        f"    base_memlock: {json.dumps(memlock_kib)}",
         f"    base_nofile: {files}",
     ]
 
