@@ -10,7 +10,7 @@ from typing import Any
 from nodectl.cli.loading import inventory_secrets, select_into
 from nodectl.cli.options import Asked, read_options
 from nodectl.diagnostics.model import Collector
-from nodectl.engine.run import run_playbook
+from nodectl.engine.run import RunResult, run_playbook
 from nodectl.inventory.load import load_inventory
 from nodectl.inventory.model import Inventory
 from nodectl.lang.playbook import Play, Playbook, Section
@@ -31,7 +31,9 @@ def one_task(module: str, args: dict[str, Any], pattern: str) -> Playbook:
     return Playbook(Path("<command line>"), (play,))
 
 
-def ask(pattern: str, sources: Sequence[str], module: str, args: dict[str, Any], given: dict[str, Any], seen: Callable[[Event], None]) -> Summary:
+def ask(
+    pattern: str, sources: Sequence[str], module: str, args: dict[str, Any], given: dict[str, Any], seen: Callable[[Event], None]
+) -> tuple[Summary, RunResult]:
     """Runs the task on every host of ``pattern``; ``seen`` gets each event, masked. Raises Mistakes before any connection."""
     found = Collector()
     asked = read_options(given, found)
@@ -42,7 +44,7 @@ def ask(pattern: str, sources: Sequence[str], module: str, args: dict[str, Any],
     return _run(inventory, one_task(module, args, pattern), asked, seen)
 
 
-def _run(inventory: Inventory, playbook: Playbook, asked: Asked, seen: Callable[[Event], None]) -> Summary:
+def _run(inventory: Inventory, playbook: Playbook, asked: Asked, seen: Callable[[Event], None]) -> tuple[Summary, RunResult]:
     events: list[Event] = []
     redactor = Redactor([*asked.secrets, *inventory_secrets(inventory)])
 
@@ -52,5 +54,5 @@ def _run(inventory: Inventory, playbook: Playbook, asked: Asked, seen: Callable[
         seen(masked)
 
     with closing(Pool(asked.limits)) as connections:
-        run_playbook(playbook, inventory, asked.options, connections, emit)
-    return fold(events)
+        result = run_playbook(playbook, inventory, asked.options, connections, emit)
+    return fold(events), result

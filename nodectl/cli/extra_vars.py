@@ -33,7 +33,7 @@ def _json(text: str, found: Collector) -> dict[str, Any]:
         value = json.loads(text)
     except ValueError as error:
         hint = """write it as -e '{"name": "value"}', or put YAML into a file: -e @file.yml"""
-        found.error("extra-vars", f"-e looks like JSON but is not: {error}", None, help=hint)
+        found.error("E404", f"-e looks like JSON but is not: {error}", None, help=hint)
         return {}
     return dict(value)
 
@@ -42,7 +42,7 @@ def _words(text: str, found: Collector) -> dict[str, Any]:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        found.error("extra-vars", f"-e {text.partition('=')[0]}: {error}", None, help="close the quotes")
+        found.error("E404", f"-e {text.partition('=')[0]}: {error}", None, help="close the quotes")
         return {}
     values = {}
     for word in words:
@@ -50,7 +50,7 @@ def _words(text: str, found: Collector) -> dict[str, Any]:
         if not equals or not name.isidentifier():
             # The word may be the tail of a password with a blank in it: it is not repeated.
             hint = "quote a value with blanks: -e \"name='two words'\"; a file of variables is -e @file.yml"
-            found.error("extra-vars", "-e wants NAME=VALUE", None, help=hint)
+            found.error("E404", "-e wants NAME=VALUE", None, help=hint)
             continue
         values[name] = value
     return values

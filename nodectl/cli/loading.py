@@ -34,7 +34,7 @@ def load(sources: Sequence[str], playbook: Path, limit: str | None, found: Colle
         check_hosts(loaded, inventory, found)
         select_into(inventory, "all", limit, found)
     elif not found.errors:
-        found.error("no-hosts", f"{', '.join(sources)}: there are no hosts in it", None, help="name hosts under all.hosts or a group's hosts")
+        found.error("E311", f"{', '.join(sources)}: there are no hosts in it", None, help="name hosts under all.hosts or a group's hosts")
     return Loaded(inventory, loaded)
 
 

@@ -18,7 +18,7 @@ from nodectl.transport.channel import Limits
 from nodectl.wire.secret import Secret
 
 # Handlers that were notified and did not run, kept beside the runs for the next one on the same hosts.
-PENDING = Path(".nodectl") / "pending-handlers.json"
+PENDING = Path(".nodectl") / "pending.json"
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -126,9 +126,9 @@ def _become_password(given: dict[str, Any], found: Collector) -> Secret | None:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        found.error("password-file", f"{path} cannot be read: {error}", None, help="give a text file that you may read")
+        found.error("E405", f"{path} cannot be read: {error}", None, help="give a text file that you may read")
         return None
     if not lines or not lines[0]:
-        found.error("password-file", f"{path} is empty", None, help="put sudo's password into its first line")
+        found.error("E405", f"{path} is empty", None, help="put sudo's password into its first line")
         return None
     return Secret(lines[0])

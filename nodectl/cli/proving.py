@@ -41,5 +41,5 @@ def read_suite(name: str, found: Collector) -> Suite | None:
     try:
         return load_suite(name)
     except SuiteError as error:
-        found.error("suite", str(error), None, help="nodectl's suites are TOML files; name a shipped one, or give the path of yours")
+        found.error("E407", str(error), None, help="nodectl's suites are TOML files; name a shipped one, or give the path of yours")
         return None

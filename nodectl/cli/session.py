@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from nodectl.cli.exit_codes import code_of
 from nodectl.cli.version import version
 from nodectl.diagnostics.model import Diagnostic, Mistakes
 from nodectl.report.exit_code import ExitCode
@@ -34,10 +35,10 @@ def make_run_folder(wanted: Path | None) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if (folder / "events.jsonl").exists():
-            raise Mistakes([Diagnostic("run-dir", f"{folder} holds a run already", help="give another --run-dir; a run is never overwritten")])
+            raise Mistakes([Diagnostic("E406", f"{folder} holds a run already", help="give another --run-dir; a run is never overwritten")])
     except OSError as error:
         hint = "give a folder you may write to with --run-dir"
-        raise Mistakes([Diagnostic("run-dir", f"the run's folder {folder} cannot be made: {error.strerror}", help=hint)]) from None
+        raise Mistakes([Diagnostic("E406", f"the run's folder {folder} cannot be made: {error.strerror}", help=hint)]) from None
     return folder.resolve()
 
 
@@ -85,17 +86,22 @@ class Session:
         try:
             self.connections.close()
         finally:
-            code = self.exit_code if kind is None else int(_code_of(kind))
+            if error is not None and code_of(error) != ExitCode.INPUT_WRONG:
+                self._say_what_is_open()
+            code = self.exit_code if error is None else int(code_of(error))
             self.tell("run.end", exit_code=code, seconds=round(time.monotonic() - self._started, 3))
             self._journal.close()
             self._live.stop()
             summary = self.summary()
             write_report(summary, self.folder / "report.json")
-            show_closing(self._console, summary, self.folder)
+            if code != ExitCode.INPUT_WRONG:  # then no node was touched, and the mistakes are all there is to say
+                show_closing(self._console, summary, self.folder)
 
-
-def _code_of(kind: type[BaseException]) -> ExitCode:
-    return ExitCode.INTERRUPTED if issubclass(kind, KeyboardInterrupt) else ExitCode.BUG
+    def _say_what_is_open(self) -> None:
+        """Nobody knows how far the nodes came that were at work: "ok" would be a guess."""
+        for name, host in self.summary().hosts.items():
+            if host.status == "ok":
+                self.tell("host.stopped", name, reason="the run ended before its time; what was under way may be half done")
 
 
 def _point_latest(folder: Path) -> None:

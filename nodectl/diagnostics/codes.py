@@ -250,6 +250,48 @@ CODES: Mapping[str, Code] = {
         "Correct the line, or write the inventory in YAML.",
     ),
     "E401": Code(
+        "no task has this tag",
+        "`--tags` or `--skip-tags` names a tag that no task of the playbook carries: the run would do nothing, or everything, without a word.",
+        "nodectl run site.yml -i hosts.yaml --tags stroage",
+        "Correct the tag; `--list-tasks` shows the tags of each task.",
+    ),
+    "E402": Code(
+        "no task of this name to start at",
+        "`--start-at-task` names a task that the playbook does not have.",
+        "nodectl run site.yml -i hosts.yaml --start-at-task 'Instal packages'",
+        "Correct the name; `--list-tasks` shows all.",
+    ),
+    "E403": Code(
+        "record of pending handlers cannot be read",
+        "A run that failed keeps the handlers that were notified and did not run, so that the next run makes up for them. That file is damaged.",
+        ".nodectl/pending-handlers.json holds something else than JSON",
+        "Run the handlers by hand on the hosts the last report names, then remove the file.",
+    ),
+    "E404": Code(
+        "extra variable cannot be read",
+        "`-e` takes NAME=VALUE words, a JSON object, or @FILE with YAML.",
+        "nodectl run site.yml -i hosts.yaml -e wipe",
+        "Write `-e wipe=true`, `-e '{\"wipe\": true}'` (which keeps the type) or `-e @vars.yml`.",
+    ),
+    "E405": Code(
+        "password file cannot be used",
+        "The file of the become password is missing, empty or not text.",
+        "nodectl run site.yml -i hosts.yaml --become-password-file nothing-in-it",
+        "Put the password into its first line and keep the file at mode 0600.",
+    ),
+    "E406": Code(
+        "folder of a run cannot be used",
+        "The folder holds a run already, holds none where one is asked for, or cannot be written.",
+        "nodectl report /tmp",
+        "Give the folder of a run (`.nodectl/runs/…`), or for a new run one that is empty.",
+    ),
+    "E311": Code(
+        "inventory without hosts",
+        "There is not one host in the inventory. A run would do nothing and a script would take it for success.",
+        "all:\n  children:\n    gpu:",
+        "Name hosts under the hosts: of a group.",
+    ),
+    "E401": Code(
         "no such tag",
         "--tags or --skip-tags names a tag that no task has: nothing would run, or nothing would be left out. Where an include's file is only known during the run, this is not checked.",
         "nodectl run site.yml -i hosts.yaml --tags disk   # the tag is called disks",
@@ -266,5 +308,29 @@ CODES: Mapping[str, Code] = {
         "Handlers that were notified and did not run, because a later task failed, are kept for the next run. The file that keeps them is damaged.",
         ".nodectl/pending.json cut short by a full disk",
         "Repair it, or remove it once you have restarted those services yourself.",
+    ),
+    "E404": Code(
+        "-e cannot be read",
+        "--extra-vars takes NAME=VALUE words, a JSON object in braces, or @FILE with variables in YAML.",
+        "nodectl run site.yml -i hosts.yaml -e 'bucket'",
+        "Quote a value with blanks (-e \"name='two words'\"); put lists and mappings into JSON or into a file.",
+    ),
+    "E405": Code(
+        "password file cannot be used",
+        "--become-password-file names a text file whose first line is sudo's password.",
+        "nodectl bootstrap hosts.yaml --become-password-file /dev/null",
+        "Write the password into the first line of a file that only you may read (mode 0600).",
+    ),
+    "E406": Code(
+        "folder of a run cannot be used",
+        "A run writes its journal, report and handoff into a folder of its own. The folder cannot be made, holds a run already, or holds none where one is asked for.",
+        "nodectl report /tmp",
+        "For a new run give another --run-dir; for an old one give a folder under .nodectl/runs (or .nodectl/runs/latest).",
+    ),
+    "E407": Code(
+        "suite cannot be used",
+        "--suite names a shipped suite, or the path of a .toml file. Whatever the file leaves unsaid would not be checked, so it has to be complete.",
+        "nodectl verify hosts.yaml --suite preflght",
+        "Use one of the names that the message lists, or correct the file where it says.",
     ),
 }

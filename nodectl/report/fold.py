@@ -74,8 +74,8 @@ class Summary:
 
     @property
     def exit_code(self) -> ExitCode:
-        """What the events say; an interrupted or crashed run says so itself in run.end, and that is kept."""
-        if self.said_exit_code in (ExitCode.BUG, ExitCode.INTERRUPTED):
+        """What the events say; a run that never came to its end says why in run.end, and that is kept."""
+        if self.said_exit_code in (ExitCode.INPUT_WRONG, ExitCode.BUG, ExitCode.INTERRUPTED):
             return ExitCode(self.said_exit_code)
         return first(code for host in self.hosts.values() for code in host_codes(host, self.proving))
 
@@ -132,7 +132,7 @@ def _task_end(summary: Summary, event: Event) -> None:
     host, stats, status = _host(summary, event.host), _host(summary, event.host).stats, event.data.get("status")
     result = event.data.get("result") or {}
     if status in ("ok", "changed", "ignored"):
-        stats.ok += 1
+        stats.ok += _inclusions(event.data, result)
     if status == "changed" or (status == "ignored" and result.get("changed")):
         stats.changed += 1
     if status == "failed":
@@ -144,6 +144,12 @@ def _task_end(summary: Summary, event: Event) -> None:
         stats.rescued += 1
     elif status == "ignored":
         stats.ignored += 1
+
+
+def _inclusions(data: dict[str, Any], result: dict[str, Any]) -> int:
+    """1; for a looped include the number of inclusions, each of which Ansible counts."""
+    items = result.get("results")
+    return sum(not item.get("skipped") for item in items) if data.get("include") and isinstance(items, list) else 1
 
 
 def _why_failed(data: dict[str, Any], result: dict[str, Any]) -> str:

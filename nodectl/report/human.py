@@ -42,12 +42,15 @@ class TaskLog:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._heading: tuple[str, str] = ("", "")
+        self._heading: tuple[str, int] = ("", 0)
+        self._task_now: dict[str, Any] = {}
+        self._started = 0
         self._items: dict[str, int] = {}
 
     def lines(self, event: Event) -> list[Text]:
         writers = {
             "play.start": self._play,
+            "task.start": self._start,
             "task.item": self._item,
             "task.end": self._task,
             "host.unreachable": self._unreachable,
@@ -61,16 +64,23 @@ class TaskLog:
         return list(writer(event)) if writer else []
 
     def _play(self, event: Event) -> Iterator[Text]:
-        self._heading = ("", "")
+        self._heading = ("", 0)
         yield Text()
         yield rule(f"PLAY [{event.data.get('play', '')}]")
 
+    def _start(self, event: Event) -> Iterator[Text]:
+        """Nothing is shown yet; an item's event says no more than the task's name, the rest stands here."""
+        self._started += 1
+        self._task_now = event.data
+        yield from ()
+
     def _head(self, event: Event) -> Iterator[Text]:
-        key = (title(event.data), str(event.data.get("origin")))
+        data = event.data if "role" in event.data else {**self._task_now, **event.data}
+        key = (title(data), self._started)
         if key != self._heading:
             self._heading = key
             yield Text()
-            yield rule(f"{'RUNNING HANDLER' if event.data.get('handler') else 'TASK'} [{key[0]}]")
+            yield rule(f"{'RUNNING HANDLER' if data.get('handler') else 'TASK'} [{key[0]}]")
 
     def _item(self, event: Event) -> Iterator[Text]:
         status = str(event.data.get("status"))
@@ -152,8 +162,8 @@ def failure(data: dict[str, Any], result: dict[str, Any]) -> Iterator[Text]:
     """Where the failed task was written, with its line and a caret, and what the program said."""
     origin = _origin(data.get("origin"))
     if origin:
-        text = render_human(Diagnostic("task-failed", str(result.get("msg") or "failed"), origin))
-        # The headline is the line above; what is left is the arrow, the snippet and the caret.
+        # Its headline would repeat the line above; what is left is the arrow, the snippet and the caret.
+        text = render_human(Diagnostic("", "", origin), colour=False)
         yield from (Text(line) for line in text.splitlines()[1:])
     for stream in ("stdout", "stderr"):
         lines = str(result.get(stream) or "").splitlines()
@@ -163,8 +173,10 @@ def failure(data: dict[str, Any], result: dict[str, Any]) -> Iterator[Text]:
             yield from (Text(f"    {line}") for line in lines[-TAIL:])
 
 
-def _origin(data: Any) -> Origin | None:
-    return Origin(**data) if isinstance(data, dict) else None
+def _origin(text: Any) -> Origin | None:
+    """The place that an event names as file:line:column."""
+    parts = str(text or "").rsplit(":", 2)
+    return Origin(parts[0], int(parts[1]), int(parts[2])) if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit() else None
 
 
 def diff_lines(diffs: list[dict[str, str]]) -> Iterator[Text]:

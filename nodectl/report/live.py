@@ -51,6 +51,7 @@ class Live:
         self._log = TaskLog(view)
         self._lock = threading.Lock()
         self._busy: dict[str, tuple[str, float]] = {}
+        self._hosts: list[str] = []
         self._rich: RichLive | None = None
         if console.is_terminal and not console.is_dumb_terminal:
             self._rich = RichLive(get_renderable=self._table, console=console, refresh_per_second=REDRAWS, transient=True)
@@ -75,13 +76,17 @@ class Live:
                 self._console.print(line)
 
     def _note(self, event: Event) -> None:
-        if not event.host:
-            return
-        if event.kind in ("task.start", "progress"):
-            text = title(event.data) if event.kind == "task.start" else f"{event.data.get('stage', '')}: {event.data.get('text', '')}"
-            self._busy[event.host] = (text, time.monotonic())
+        if event.kind == "play.start":
+            self._hosts = [str(host) for host in event.data.get("hosts") or ()]
+        elif event.kind == "task.start":  # the start of a task is one event for all hosts that are still in the play
+            now = time.monotonic()
+            self._busy = {host: (title(event.data), now) for host in self._hosts} | {host: (title(event.data), now) for host in [event.host] if host}
+        elif event.kind == "progress" and event.host:
+            self._busy[event.host] = (f"{event.data.get('stage', '')}: {event.data.get('text', '')}", time.monotonic())
         elif event.kind in ("task.end", "verdict", "host.unreachable", "host.lost", "host.stopped"):
             self._busy.pop(event.host, None)
+            if event.kind.startswith("host."):
+                self._hosts = [host for host in self._hosts if host != event.host]
 
     def _table(self) -> Table:
         table = Table.grid(padding=(0, 2))

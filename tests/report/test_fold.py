@@ -36,6 +36,7 @@ STATS = [
     ("failed", {"msg": "no"}, {"failed": 1}),
     ("skipped", {}, {"skipped": 1}),
     ("rescued", {"msg": "no"}, {"rescued": 1}),
+    ("ok", {"results": [{}, {}, {"skipped": True}]}, {"ok": 1}),
     ("ignored", {"msg": "no"}, {"ok": 1, "ignored": 1}),
     ("ignored", {"msg": "no", "changed": True}, {"ok": 1, "ignored": 1, "changed": 1}),
 ]
@@ -45,6 +46,11 @@ STATS = [
 def test_counts_as_ansible_does(status: str, result: dict[str, Any], expected: dict[str, int]) -> None:
     stats = vars(fold([*start(), task("n1", status, result=result)]).hosts["n1"].stats)
     assert {name: count for name, count in stats.items() if count} == expected
+
+
+def test_a_looped_include_counts_once_per_inclusion() -> None:
+    event = task("n1", "ok", include=True, result={"results": [{}, {}, {"skipped": True}]})
+    assert fold([*start(), event]).hosts["n1"].stats.ok == 2
 
 
 def events_of(names: str) -> list[Event]:

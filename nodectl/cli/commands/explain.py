@@ -15,10 +15,10 @@ def command(code: str | None) -> int:
     """Say what the CODE of a mistake means and how to mend it. Without CODE: all of them."""
     if code is None:
         for name in sorted(CODES):
-            click.echo(f"{name:<28} {CODES[name].splitlines()[0]}")
+            click.echo(f"{name:<6} {CODES[name].title}")
         return 0
     if code not in CODES:
         near = difflib.get_close_matches(code, CODES, 1)
         raise click.UsageError(f"there is no code '{code}'" + (f"; did you mean '{near[0]}'?" if near else ": nodectl explain lists them all"))
-    click.echo(f"{code}\n\n{CODES[code]}")
+    click.echo(CODES[code].page(code), nl=False)
     return 0

@@ -19,17 +19,14 @@ from nodectl.wire.event import Event
 @connection_options
 def command(pattern: str, sources: tuple[str, ...], **given: Any) -> int:
     """Read the facts of the hosts of PATTERN and print one JSON object, host by host. A host that cannot be read is named on standard error."""
-    facts: dict[str, Any] = {}
     log = TaskLog(View())
 
     def seen(event: Event) -> None:
-        result = event.data.get("result") or {}
-        if event.kind == "task.end" and "ansible_facts" in result:
-            facts[event.host] = result["ansible_facts"]
-        elif event.kind in ("host.unreachable", "host.lost") or event.data.get("status") == "failed":
+        if event.kind in ("host.unreachable", "host.lost") or event.data.get("status") == "failed":
             for line in log.lines(event):
                 click.echo(line.plain, err=True)
 
-    summary = ask(pattern, sources, "setup", {}, given, seen)
+    summary, result = ask(pattern, sources, "setup", {}, given, seen)
+    facts = {host: result.variables(host)["ansible_facts"] for host, status in result.status.items() if status == "ok"}
     click.echo(json.dumps(facts, indent=2, ensure_ascii=False, sort_keys=True))
     return int(summary.exit_code)

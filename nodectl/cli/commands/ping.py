@@ -28,4 +28,5 @@ def command(pattern: str, sources: tuple[str, ...], **given: Any) -> int:
             if event.data.get("hint"):
                 click.echo(f"  help: {event.data['hint']}")
 
-    return int(ask(pattern, sources, "ping", {}, given, seen).exit_code)
+    summary, _ = ask(pattern, sources, "ping", {}, given, seen)
+    return int(summary.exit_code)
