@@ -113,7 +113,9 @@ def from_yaml(text: str) -> Any:
 
 def to_yaml(value: Any, *, flow: bool | None = None, indent: int | None = None, width: int | None = None, sort_keys: bool = True) -> str:
     """For the filters: ``value`` as YAML text. ``flow`` None puts innermost collections on one line, as PyYAML does."""
-    return str(yaml.dump(value, Dumper=_Dumper, default_flow_style=flow, indent=indent, width=width, sort_keys=sort_keys, allow_unicode=True))
+    text = str(yaml.dump(value, Dumper=_Dumper, default_flow_style=flow, indent=indent, width=width, sort_keys=sort_keys, allow_unicode=True))
+    # PyYAML marks the end of a lone scalar, which only matters in a stream of documents.
+    return text.removesuffix("...\n") if text.endswith("\n...\n") else text
 
 
 class _Dumper(yaml.SafeDumper):

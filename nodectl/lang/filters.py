@@ -16,6 +16,8 @@ from nodectl.lang.undefined import Broken, Missing
 KINDS: Mapping[str, str] = {
     "str": "text", "Unsafe": "text", "int": "number", "float": "number", "bool": "boolean", "NoneType": "null", "list": "list", "dict": "mapping",
 }  # fmt: skip
+# What people write for true and false; as texts all but "" count as true.
+WORDS = frozenset(["true", "false", "yes", "no", "on", "off"])
 # Jinja's filters that give generators: as lists they can be counted, printed and used twice.
 _GENERATORS = ("map", "select", "reject", "selectattr", "rejectattr", "batch", "slice")
 

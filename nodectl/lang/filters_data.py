@@ -73,12 +73,12 @@ def items2dict(value: Iterable[Any], key_name: str = "key", value_name: str = "v
 
 
 def unique(value: Iterable[Any], case_sensitive: bool | None = None, attribute: str | None = None) -> list[Any]:
-    """Order is kept. Unlike Jinja's own, letters of different case differ unless ``case_sensitive`` is false."""
+    """Order is kept. As in Jinja, texts that differ only in case count as equal unless ``case_sensitive`` is true."""
     seen: list[Any] = []
     result = []
     for item in value:
         mark = _at(item, attribute) if attribute else item
-        mark = mark.lower() if case_sensitive is False and isinstance(mark, str) else mark
+        mark = mark.lower() if not case_sensitive and isinstance(mark, str) else mark
         if mark not in seen:
             seen.append(mark)
             result.append(item)
@@ -92,22 +92,22 @@ def _at(item: Any, path: str) -> Any:
 
 
 def union(first: Iterable[Any], second: Iterable[Any]) -> list[Any]:
-    return unique([*first, *second])
+    return unique([*first, *second], True)
 
 
 def intersect(first: Iterable[Any], second: Iterable[Any]) -> list[Any]:
     other = list(second)
-    return unique(item for item in first if item in other)
+    return unique([item for item in first if item in other], True)
 
 
 def difference(first: Iterable[Any], second: Iterable[Any]) -> list[Any]:
     other = list(second)
-    return unique(item for item in first if item not in other)
+    return unique([item for item in first if item not in other], True)
 
 
 def symmetric_difference(first: Iterable[Any], second: Iterable[Any]) -> list[Any]:
     one, two = list(first), list(second)
-    return unique([*(item for item in one if item not in two), *(item for item in two if item not in one)])
+    return unique([*(item for item in one if item not in two), *(item for item in two if item not in one)], True)
 
 
 def flatten(value: Iterable[Any], levels: int | None = None, skip_nulls: bool = True) -> list[Any]:

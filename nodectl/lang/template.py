@@ -9,7 +9,7 @@ Rules worth knowing:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Protocol
@@ -60,7 +60,9 @@ class Templar:
 
     def __init__(self, lookup: Lookup | None = None) -> None:
         self._lookup = lookup
-        self._environment = _environment()
+        self._environment = _environment(_Environment)
+        self._files = _environment(_FileEnvironment)
+        self._compiled_file = lru_cache(maxsize=CACHED_TEMPLATES)(self._files.from_string)
         self._compiled = lru_cache(maxsize=CACHED_TEMPLATES)(self._environment.from_string)
         self._expression = lru_cache(maxsize=CACHED_TEMPLATES)(self._compile_expression)
 
@@ -105,10 +107,11 @@ class Templar:
         """The text of a template file rendered, byte for byte as Ansible's `template`. ``source`` is named in errors."""
         scope = _Scope(self, variables)
         body, overrides = _header(text)
-        environment = self._environment.overlay(**overrides) if overrides else self._environment
+        if not overrides and not has_template(body):
+            return body
         try:
-            template = environment.from_string(body) if overrides else self._compiled(body)
-            return _text(_data(scope.run(template, source)))
+            template = self._files.overlay(**overrides).from_string(body) if overrides else self._compiled_file(body)
+            return _text(_ended(_data(scope.run(template, source)), body))
         except jinja2.TemplateSyntaxError as error:
             raise TemplateError(f"{source}:{error.lineno}: {error.message}") from None
         except UndefinedUse as use:
@@ -128,7 +131,7 @@ class Templar:
         """``syntax_error`` of a template file, whose first line may set Jinja's options."""
         try:
             body, overrides = _header(text)
-            (self._environment.overlay(**overrides) if overrides else self._environment).from_string(body)
+            (self._files.overlay(**overrides) if overrides else self._files).from_string(body)
         except TemplateError as error:
             return str(error), 1
         except jinja2.TemplateSyntaxError as error:
@@ -151,9 +154,41 @@ class Templar:
         expression = parser.parse_expression()
         if not parser.stream.eos:
             raise jinja2.TemplateSyntaxError(f"unexpected {str(parser.stream.current)!r} after the expression", parser.stream.current.lineno)
+        expression = _guarded(expression)
         expression.set_environment(self._environment)
         # A one-node body whose output is the expression: the native generator then yields the value itself.
         return self._environment.from_string(nodes.Template([nodes.Output([expression], lineno=1)], lineno=1))
+
+
+def _guarded(node: nodes.Expr) -> nodes.Expr:
+    """Under not, and, or: the text "false" is true for Python, so a variable that holds such a word is refused there."""
+    if isinstance(node, nodes.Not):
+        return nodes.Not(_word_guard(_guarded(node.node)), lineno=node.lineno)
+    if isinstance(node, (nodes.And, nodes.Or)):
+        return type(node)(_word_guard(_guarded(node.left)), _word_guard(_guarded(node.right)), lineno=node.lineno)
+    return node
+
+
+def _word_guard(node: nodes.Expr) -> nodes.Expr:
+    name = _spelled(node)
+    return nodes.Filter(node, "_no_word", [nodes.Const(name)], [], None, None, lineno=node.lineno) if name else node
+
+
+def _spelled(node: nodes.Node) -> str:
+    """`a.b['c']` as it was written; "" for anything that is no plain reference."""
+    if isinstance(node, nodes.Name):
+        return node.name
+    if isinstance(node, nodes.Getattr):
+        return f"{_spelled(node.node)}.{node.attr}" if _spelled(node.node) else ""
+    if isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Const):
+        return f"{_spelled(node.node)}[{node.arg.value!r}]" if _spelled(node.node) else ""
+    return ""
+
+
+def _no_word(value: Any, name: str) -> Any:
+    if isinstance(value, str) and value.lower() in filters.WORDS:
+        raise _not_boolean(name, value)
+    return value
 
 
 def _not_boolean(condition: Any, value: Any) -> TemplateError:
@@ -220,7 +255,7 @@ class _Scope:
 
     def text(self, text: str) -> Any:
         try:
-            return self.run(self.templar._compiled(text), text)
+            return _ended(self.run(self.templar._compiled(text), text), text)
         except jinja2.TemplateSyntaxError as error:
             raise TemplateError(f"{error.message} in {_short(text)!r}") from None
 
@@ -278,7 +313,7 @@ class _Scope:
         return options["default"] if "default" in options else Missing(name=name)
 
     def _render_text(self, text: str) -> str:
-        return _text(_data(self.text(text)))
+        return self.templar.render_file(text, self.variables, "template")
 
 
 class _Rendered(Mapping[str, Any]):
@@ -323,7 +358,7 @@ class _Lexer(Lexer):
     """Keeps backslashes in the texts of `{{ … }}`: a regular expression may be written there as in Ansible."""
 
     def tokeniter(self, source: str, name: str | None, filename: str | None = None, state: str | None = None) -> Iterator[tuple[int, str, str]]:
-        inside = state == "variable"
+        inside = False
         for line, token, value in super().tokeniter(source, name, filename, state):
             if token in ("variable_begin", "block_begin"):
                 inside = token == "variable_begin"
@@ -339,26 +374,26 @@ class _Generator(NativeCodeGenerator):
         return super()._output_child_to_const(node, frame, finalize)
 
 
-class _Environment(SandboxedEnvironment):
+class _FileEnvironment(SandboxedEnvironment):
+    """For template files, where backslashes mean what they mean in Jinja."""
+
     code_generator_class = _Generator
     context_class = _Context
     concat = staticmethod(lambda values: _joined(values))  # noqa: PLW0108  # defined below
+
+
+class _Environment(_FileEnvironment):
+    """For texts of YAML files."""
 
     @property
     def lexer(self) -> Lexer:
         return _Lexer(self)
 
-    def getattr(self, obj: Any, attribute: str) -> Any:
-        # A key named like a method (`stat.count`, `item.keys`) is the user's data; only what is no key is the method.
-        if isinstance(obj, Mapping) and attribute in obj:
-            return obj[attribute]
-        return super().getattr(obj, attribute)
 
-
-def _environment() -> _Environment:
-    environment = _Environment(undefined=Missing, trim_blocks=True, keep_trailing_newline=True, extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
+def _environment(kind: type[_FileEnvironment]) -> _FileEnvironment:
+    environment = kind(undefined=Missing, trim_blocks=True, extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
     environment.globals.update(omit=OMIT, lookup=_lookup, query=_query, q=_query, now=_no_clock, undef=_undef)
-    environment.filters.update(filters.FILTERS)
+    environment.filters.update(filters.FILTERS, _no_word=_no_word)
     environment.tests.update(tests.TESTS)
     for table in (environment.filters, environment.tests):
         table.update({f"ansible.builtin.{name}": function for name, function in list(table.items()) if "." not in name})
@@ -369,6 +404,8 @@ def _environment() -> _Environment:
 def _query(context: _Context, name: str, *terms: Any, **options: Any) -> list[Any]:
     options.pop("wantlist", None)
     errors = options.pop("errors", "strict")
+    if errors not in ("strict", "warn", "ignore"):
+        raise TemplateError(f"lookup('{name}'): errors={errors!r} is not one of strict, warn, ignore")
     try:
         return context.scope.look_up(name, _data(list(terms)), options)
     except (LookupError, ValueError, OSError) as error:
@@ -381,8 +418,10 @@ def _query(context: _Context, name: str, *terms: Any, **options: Any) -> list[An
 def _lookup(context: _Context, name: str, *terms: Any, **options: Any) -> Any:
     want_list = options.pop("wantlist", False)
     items = _query(context, name, *terms, **options)
-    if want_list:
-        return items
+    if want_list or (not items and "errors" not in options):
+        return items if want_list else ""
+    if not items:
+        return None
     if len(items) == 1:
         return items[0]
     return ",".join(map(_text, items)) if all(isinstance(item, str) for item in items) else items
@@ -397,11 +436,23 @@ def _undef(hint: str = "") -> Missing:
 
 
 def _joined(values: Any) -> Any:
-    """One value stays as it is; several become one text."""
-    parts = list(values)
-    if len(parts) == 1:
-        return parts[0]
+    """One value stays as it is; several become one text; nothing at all is None."""
+    parts = [part for part in values if part is not None]
+    if len(parts) < 2:
+        return parts[0] if parts else None
     return "".join(map(_text, parts))
+
+
+def _ended(value: Any, source: str) -> Any:
+    """Text ends with as many newlines as its template: Jinja eats the last one, and one after a statement."""
+    if not isinstance(value, str):
+        return value
+    missing_ends = _ends(source) - _ends(value)
+    return type(value)(value + "\n" * missing_ends) if missing_ends > 0 else value
+
+
+def _ends(text: str) -> int:
+    return len(text) - len(text.rstrip("\n"))
 
 
 def _text(value: Any) -> str:
@@ -421,6 +472,8 @@ def _data(value: Any) -> Any:
     """A result as plain data: undefined parts raise, omitted ones go, views and generators become lists."""
     if isinstance(value, Missing):
         value._fail_with_undefined_error()
+    if isinstance(value, jinja2.Undefined):
+        raise TemplateError("an inline `if` without `else` came out as nothing", "add `else` and a value, for example `else omit`")
     if isinstance(value, str):
         return _sealed(str(value) if type(value) is not Unsafe else value)
     if value is None or isinstance(value, (bool, int, float, bytes)) or value is OMIT:
@@ -428,10 +481,13 @@ def _data(value: Any) -> Any:
     if isinstance(value, Mapping):
         pairs = [(_data(key), _data(item)) for key, item in value.items()]
         return {key: item for key, item in pairs if item is not OMIT}
-    if isinstance(value, (list, tuple, set, frozenset, range, Iterator)) or hasattr(value, "__iter__"):
+    if isinstance(value, range):
+        raise TemplateError("a range is not a list yet", "write `range(…) | list`")
+    if isinstance(value, Iterable):
         return [item for item in map(_data, value) if item is not OMIT]
     if callable(value):
-        raise TemplateError(f"a {type(value).__name__} is not data", "parentheses are missing after a name?")
+        name = getattr(value, "__name__", "name")
+        raise TemplateError(f"'{name}' is a function here, not data", f"call it with parentheses, or write ['{name}'] for a key of that name")
     return value
 
 
