@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Mapping
 
 from nodectl.verify.judge import Expectation
 from nodectl.verify.measurement import Measurement
-from nodectl.verify.reading import Reading
+from nodectl.verify.members import Clock
+from nodectl.verify.reading import Reading, unknown
 
 
 def same(name: str, unit: str, method: str, values: Mapping[str, float | str], consequence: str) -> Reading:
@@ -39,4 +41,23 @@ def duplicates(values: Mapping[str, str]) -> Reading:
             detail=f"{value} is also the address of {', '.join(twins)}",
         )
         reading.must_be_true(measurement, "an address leads to one node only")
+    return reading
+
+
+def clocks(found: Mapping[str, Clock], most: float) -> Reading:
+    """How far each clock is from the middle of all clocks, the controller's being one more; ``most`` in seconds.
+
+    One clock that is off, also the controller's, moves the middle of three or more clocks by nothing. A single node is held against the controller.
+    """
+    reading = Reading()
+    offsets = [clock.offset for clock in found.values()]
+    middle = statistics.median([0.0, *offsets]) if len(offsets) > 1 else 0.0
+    for host, clock in found.items():
+        if clock.uncertainty > most:
+            slow = f"the quickest answer took {2 * clock.uncertainty:.1f} s: too long to tell the offset"
+            reading.join([unknown("clock.offset", (host,), "probe_clock", slow)])
+            continue
+        value = abs(clock.offset - middle)
+        measurement = Measurement("clock.offset", value, "s", (host,), "probe_clock", {"uncertainty_s": clock.uncertainty})
+        reading.add(measurement, Expectation("clock.offset", "at_most", most, "s", "middle of all clocks; logs and file times are compared over nodes", host))
     return reading

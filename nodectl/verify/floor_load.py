@@ -46,9 +46,12 @@ class Floor:
     size: float = 0.0
 
     def fits(self, metric: str, conditions: Mapping[str, Any]) -> bool:
-        """True when this floor speaks about a measurement called ``metric`` made under ``conditions``."""
+        """True when this floor speaks about a measurement called ``metric`` made under ``conditions``.
+
+        What stands after a colon in the metric's name is the place it was measured at ("phase.batch_read:/data").
+        """
         return (
-            metric == self.metric
+            metric.partition(":")[0] == self.metric
             and all(str(conditions.get(key, "")) == value for key, value in self.match)
             and (self.nodes is None or self.nodes[0] <= int(conditions.get("nodes", 0)) <= self.nodes[1])
             and (self.gpus is None or conditions.get("gpus") == self.gpus)

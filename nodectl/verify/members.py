@@ -24,6 +24,14 @@ _SKUS = (
 )
 
 
+@dataclass(frozen=True)
+class Clock:
+    """A node's clock minus the controller's, in seconds, give or take ``uncertainty``."""
+
+    offset: float
+    uncertainty: float
+
+
 @dataclass
 class NodeFacts:
     """What the node checks found; empty until they ran.
@@ -42,7 +50,9 @@ class NodeFacts:
     gpu_names: tuple[str, ...] = ()
     listed_gpus: int = 0
     links: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    env: dict[str, str] = field(default_factory=dict)
+    clock: Clock | None = None
+    scratch_kind: str = ""
+    scratch_mounted: bool = False
 
 
 def sku_of(names: Sequence[str]) -> str:
@@ -60,8 +70,10 @@ def backend_of(facts: Sequence[NodeFacts]) -> str:
 def members_of(nodes: Sequence[tuple[Session, NodeFacts]]) -> list[Member]:
     backend = backend_of([facts for _, facts in nodes])
     return [
-        Member(session, facts.address or session.target.address, facts.interface or "lo", facts.gpus if backend == "nccl" else 1, facts.torch_python or "python3",
-               backend, {**facts.env, **_torch_env(session.variables)})
+        Member(
+            session, facts.address or session.target.address, facts.interface or "lo", facts.gpus if backend == "nccl" else 1,
+            facts.torch_python or "python3", backend, _torch_env(session.variables),
+        )
         for session, facts in nodes
     ]
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from nodectl.verify.gang import workload_source
 from nodectl.verify.judge import Expectation
 from nodectl.verify.measurement import Measurement
-from nodectl.verify.members import NodeFacts
+from nodectl.verify.members import Clock, NodeFacts
 from nodectl.verify.parse.workload import records
 from nodectl.verify.reading import Reading, unknown
 from nodectl.verify.session import Gone, Session
 from nodectl.verify.suite_load import SuiteStep
+from nodectl.verify.units import quantity
 from nodectl.wire.outcome import Outcome
 
 # RLIM_INFINITY as a figure: what "unlimited" is worth beside a configured number of bytes.
 UNLIMITED = float(2**63 - 1)
 # Where the role `torch` makes its environment when the inventory names no interpreter and the node's python3 has no torch.
 ROLE_VENV = "/opt/nodectl/torch/bin/python"
+# One slow answer says little about a clock; the quickest of three on a warm channel is good to a few milliseconds.
+CLOCK_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,11 @@ def login(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> 
         return unknown("limits.memlock", host, "fresh login", outcome.msg)
     reading = Reading()
     reading.must_be_true(Measurement("login.fresh", True, "bool", host, "ssh"), "a person must be able to log in")
+    limits = outcome.values.get("login") or {}
     wanted = session.variables.get("base_memlock", "unlimited")
-    _limit(reading, host, "limits.memlock", outcome.values.get("memlock"), wanted, "B", 1024.0, "ibv_reg_mr pins memory: base_memlock")
+    _limit(reading, host, "limits.memlock", limits.get("memlock"), wanted, "B", 1024.0, "ibv_reg_mr pins memory: base_memlock")
     if "base_nofile" in session.variables:
-        _limit(reading, host, "limits.nofile", outcome.values.get("nofile"), session.variables["base_nofile"], "count", 1.0, "base_nofile")
+        _limit(reading, host, "limits.nofile", limits.get("nofile"), session.variables["base_nofile"], "count", 1.0, "base_nofile")
     return reading
 
 
@@ -87,8 +92,9 @@ def fabric(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) ->
     reading = Reading()
     why = f"network_tier {tier}"
     if tier == "best" and facts.fabric == "tcp":
-        why += ", and only TCP was found: " + "; ".join(map(str, found.get("not_found", []))[:2])
-    reading.add(Measurement("fabric.kind", facts.fabric, "text", host, "fabric_facts"), Expectation("fabric.kind", "equals", facts.fabric, "text", why, host[0]))
+        why += ", and only TCP was found: " + "; ".join(map(str, found.get("not_found", [])[:2]))
+    kind = Measurement("fabric.kind", facts.fabric, "text", host, "fabric_facts")
+    reading.add(kind, Expectation("fabric.kind", "equals", facts.fabric, "text", why, host[0]))
     usable = [hca for hca in found.get("hcas", []) if hca.get("usable")]
     if facts.fabric in ("ib", "roce", "efa"):
         unusable = "; ".join(f"{hca.get('name')}: {hca.get('reason')}" for hca in found.get("hcas", []) if not hca.get("usable"))
@@ -108,23 +114,83 @@ def route(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> 
     outcome = session.ask("probe_route", {"peers": list(peers.addresses)}, step.deadline)
     if outcome.failed:
         return unknown("network.route", host, "ip route get", outcome.msg)
-    facts.interface, facts.address = str(outcome.values.get("interface", "")), str(outcome.values.get("address", ""))
+    facts.interface, facts.address = str(outcome.values.get("interface", "")), str(outcome.values.get("source", ""))
     facts.mtu = int(outcome.values.get("mtu") or 0)
-    facts.virtual = bool(outcome.values.get("virtual"))
-    wrong = facts.interface in ("", "lo") or not facts.address
-    detail = f"the way to {peers.addresses[0]} leads over '{facts.interface}': the nodes share an address, or the peer's name means this node"
+    # A link without a device below it (veth, lab) says nothing about a wire's speed.
+    facts.virtual = not facts.links.get(facts.interface, {}).get("driver")
     reading = Reading()
-    reading.must_be_true(Measurement("network.route", not wrong, "bool", host, "ip route get", detail=detail), "peers are reached over a real interface")
+    found = Measurement("network.route", bool(facts.interface and facts.address), "bool", host, "ip route get", detail="; ".join(outcome.warnings))
+    reading.must_be_true(found, f"peers are reached over {facts.interface or 'an interface of this node'}")
     return reading
 
 
 def clock(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
-    """The offset that the time service itself measures."""
-    host = (session.host,)
-    outcome = session.ask("probe_clock", {}, step.deadline)
-    if outcome.failed:
-        return unknown("clock.offset", host, "probe_clock", outcome.msg)
+    """This clock against the controller's, by the quickest of a few answers; judged over the fleet (fleet_checks.clocks)."""
+    for _ in range(CLOCK_TRIES):
+        began = time.time()
+        outcome = session.ask("probe_clock", {}, step.deadline)
+        took = time.time() - began
+        if outcome.failed:
+            return unknown("clock.offset", (session.host,), "probe_clock", outcome.msg)
+        if facts.clock is None or took / 2 < facts.clock.uncertainty:
+            facts.clock = Clock(int(outcome.values["time_ns"]) / 1e9 - began - took / 2, took / 2)
     return Reading()
+
+
+def mounts(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
+    """The scratch disk is a disk and may be written by who logs in; each file mount is mounted and answers."""
+    reading = Reading()
+    if scratch_wanted(session.variables):
+        reading.join([_scratch_mount(session, step, facts)])
+    for path, wanted in (session.variables.get("file_mounts") or {}).items():
+        reading.join([_object_mount(session, step, str(path), wanted)])
+    return reading
+
+
+def scratch_wanted(variables: Mapping[str, Any]) -> bool:
+    """As the role nvme_scratch decides it."""
+    return bool(variables.get("scratch_devices")) or str(variables.get("disk_tier", "best")) == "best"
+
+
+def scratch_path(variables: Mapping[str, Any]) -> str:
+    return str(variables.get("nvme_scratch_mount") or "/scratch").rstrip("/") or "/"
+
+
+def _scratch_mount(session: Session, step: SuiteStep, facts: NodeFacts) -> Reading:
+    host, path = (session.host,), scratch_path(session.variables)
+    outcome = session.ask("probe_storage_target", {"path": path}, step.deadline)
+    if outcome.failed:
+        return unknown("scratch.mounted", host, "probe_storage_target", outcome.msg)
+    found = outcome.values
+    facts.scratch_kind = str(found.get("kind") or "")
+    facts.scratch_mounted = found.get("target") == path and not found.get("is_tmpfs") and not found.get("is_overlay")
+    lies_on = f"{path} lies on {found.get('source')} ({found.get('fstype')}, mounted on {found.get('target')})"
+    reading = Reading()
+    reading.must_be_true(
+        Measurement("scratch.mounted", facts.scratch_mounted, "bool", host, "/proc/self/mountinfo", {"path": path}, detail=lies_on),
+        f"{path} is a filesystem of its own on a disk",
+    )
+    if facts.scratch_mounted:
+        wanted = str(session.variables.get("nvme_scratch_fstype") or "xfs")
+        kind = Measurement("scratch.fstype", str(found.get("fstype")), "text", host, "/proc/self/mountinfo", {"path": path})
+        reading.add(kind, Expectation("scratch.fstype", "equals", wanted, "text", "nvme_scratch_fstype", host[0]))
+    return reading
+
+
+def _object_mount(session: Session, step: SuiteStep, path: str, wanted: Any) -> Reading:
+    name, host = f"mount:{path}", (session.host,)
+    cached = isinstance(wanted, Mapping) and str(wanted.get("mode", "MOUNT")) == "MOUNT_CACHED"
+    # As the account that logs in: that is who trains. Only a cached mount is made to be written.
+    outcome = session.ask("probe_object_mount", {"path": path, "write": cached, "timeout": step.deadline / 3}, step.deadline)
+    if outcome.failed:
+        return unknown(name, host, "probe_object_mount", outcome.msg)
+    reading = Reading()
+    usable, reason = bool(outcome.values.get("usable")), str(outcome.values.get("reason", ""))
+    reading.must_be_true(
+        Measurement(name, usable, "bool", host, "list, write, read back", {"path": path}, detail=reason),
+        "mounted, answers, " + ("written and read back" if cached else "can be listed"),
+    )
+    return reading
 
 
 def torch(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
@@ -169,7 +235,73 @@ def _why_no_torch(outcome: Outcome) -> str:
     return (str(outcome.values.get("stderr", "")).strip().splitlines() or ["it said nothing"])[-1][:200]
 
 
+def scratch(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
+    """Sequential write and read of a file on the scratch disk, past the page cache where the filesystem lets us, as the account that trains."""
+    if not scratch_wanted(session.variables):
+        return Reading()
+    if not facts.scratch_mounted:
+        return unknown("disk.scratch.seq_write", (session.host,), "fio", f"{scratch_path(session.variables)} is no disk's mount, so nothing is measured there")
+    size = int(step.option("gpu_size") if facts.gpus else step.option("size"))
+    device = facts.scratch_kind if facts.scratch_kind in ("nvme", "loop") else "other"
+    reading = Reading()
+    for rw in ("write", "read"):
+        order = {"path": scratch_path(session.variables), "rw": rw, "size": str(size), "runtime": step.option("runtime"), "timeout": step.deadline / 2}
+        reading.join([_figure(session, f"disk.scratch.seq_{rw}", session.ask("probe_fio", order, step.deadline / 2), device, "scratch_floor")])
+    return reading
+
+
+def _figure(session: Session, name: str, outcome: Outcome, device: str, site: str) -> Reading:
+    """A bandwidth with the conditions it was measured under; ``site`` is the inventory's variable for a bar of its own."""
+    if outcome.failed:
+        return unknown(name, (session.host,), "fio", outcome.msg)
+    found = outcome.values
+    conditions = {**(found.get("conditions") or {}), "device": device, "direct": found.get("direct")}
+    buffered = "" if found.get("direct") else f"direct I/O is not available here ({found.get('direct_reason')}), measured through the page cache"
+    value, raw = float(found["bytes_per_second"]), "; ".join([*([buffered] if buffered else []), *map(str, found.get("notes") or [])])
+    reading = Reading()
+    reading.add(Measurement(name, value, "B/s", (session.host,), str(found.get("method")), conditions, raw, simulated=device == "loop"))
+    return _with_site_bar(reading, session, name, site)
+
+
+def _with_site_bar(reading: Reading, session: Session, name: str, site: str) -> Reading:
+    wanted = session.variables.get(site)
+    if wanted in (None, ""):
+        return reading
+    reading.expectations.append(Expectation(name, "at_least", quantity(wanted, "B/s"), "B/s", f"{site} of the inventory", session.host, "hosts.yaml"))
+    return reading
+
+
+PHASES = ("batch_read", "model_load", "checkpoint_write")
+
+
+def phases(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
+    """What a training run does with each file mount: reads batches, loads a model, writes a checkpoint."""
+    reading = Reading()
+    mounted = [str(path) for path in session.variables.get("file_mounts") or {}]
+    sizes = {key: str(int(step.option(key))) for key in ("batch_size", "model_size", "checkpoint_size")}
+    for path in mounted:
+        share = step.deadline / len(mounted)
+        order = {"path": path, "batches": int(step.option("batches")), "timeout": share, **sizes}
+        reading.join([_phases_of(session, path, session.ask("probe_phases", order, share), facts)])
+    return reading
+
+
+def _phases_of(session: Session, path: str, outcome: Outcome, facts: NodeFacts) -> Reading:
+    reading = Reading()
+    for phase in PHASES:
+        name, found = f"phase.{phase}:{path}", outcome.values.get(phase)
+        if outcome.failed or not isinstance(found, Mapping):
+            reading.join([unknown(name, (session.host,), "probe_phases", outcome.msg or "the probe gave no figure")])
+            continue
+        conditions = {**(outcome.values.get("conditions") or {}), "cache": found.get("cache"), "device": "mount"}
+        value, method = float(found["bytes_per_second"]), str(outcome.values.get("method"))
+        # A host whose scratch disk is a loop device is one to rehearse on, and so is its store.
+        reading.add(Measurement(name, value, "B/s", (session.host,), method, conditions, simulated=facts.scratch_kind == "loop"))
+        _with_site_bar(reading, session, name, "file_mount_floor")
+    return reading
+
+
 Check = Callable[[Session, SuiteStep, NodeFacts, Peers], Reading]
 CHECKS: Mapping[str, Check] = {
-    "login": login, "fabric": fabric, "route": route, "clock": clock, "torch": torch,
+    "login": login, "fabric": fabric, "route": route, "clock": clock, "mounts": mounts, "torch": torch, "scratch": scratch, "phases": phases,
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nodectl.transport.channel import BecomeTarget, Connections, Target
-from nodectl.verify.fleet_checks import duplicates, same
+from nodectl.verify.fleet_checks import clocks, duplicates, same
 from nodectl.verify.floor_load import Floor, load_floors
 from nodectl.verify.gang import GangResult, Member, run_gang
 from nodectl.verify.judge import judge, node_verdict, reasons
@@ -24,6 +24,7 @@ from nodectl.verify.network_checks import Fleet, group_reading, measure_pairs, n
 from nodectl.verify.node_checks import CHECKS, Peers
 from nodectl.verify.reading import Reading
 from nodectl.verify.session import GRACE, Gone, Session
+from nodectl.verify.settings import mistakes
 from nodectl.verify.suite_load import Suite, SuiteStep, bound
 from nodectl.wire.event import Event
 
@@ -66,12 +67,15 @@ class _Stage:
         self.checks: dict[str, list[Check]] = {node.host: [] for node in nodes}
         self.covered: dict[str, set[str]] = {node.host: set() for node in nodes}
         self.gone: dict[str, Gone] = {}
+        self.refused: set[str] = set()
         self.best_pairs: dict[str, float] = {}
         self.lock = threading.Lock()
 
     def run(self) -> dict[str, Verdict]:
         longest = bound(self.suite, lambda _: GRACE)
         self.tell(f"suite {self.suite.name} on {len(self.nodes)} nodes, at most {longest / 60:.0f} min")
+        for host, node in self.nodes.items():
+            self.refuse(host, mistakes(node.variables))
         special = {"node_all_reduce": self.node_all_reduce, "pairs": self.pairs, "all_reduce": self.all_reduce}
         for step in self.suite.steps:
             if not self.alive():
@@ -87,7 +91,7 @@ class _Stage:
     # -- who is there
 
     def alive(self) -> list[str]:
-        return [host for host in self.nodes if host not in self.gone]
+        return [host for host in self.nodes if host not in self.gone and host not in self.refused]
 
     def passing(self) -> list[str]:
         """Nodes that may take part in groups: nothing against them so far."""
@@ -102,6 +106,12 @@ class _Stage:
             event = {"reason": gone.reason, "kind": gone.why or gone.kind, "hint": gone.hint, "task": f"verify: {kind}"}
             self.say(f"host.{gone.kind}", host, event)
             self.record([Check(host, kind, "unknown", f"{gone.kind}: {gone.reason}")], kind)
+
+    def refuse(self, host: str, problems: Sequence[str]) -> None:
+        """A node whose settings cannot be understood is not measured against them."""
+        if problems:
+            self.refused.add(host)
+            self.record([Check(host, "settings", "unknown", problem) for problem in problems], "settings")
 
     # -- node by node
 
@@ -131,6 +141,8 @@ class _Stage:
             mtus = {host: float(one.mtu) for host, one in facts.items() if one.mtu}
             self.judged(same("network.mtu", "count", "route to the peers", mtus, "small messages pass and large ones hang"), step.kind)
             self.judged(duplicates({host: one.address for host, one in facts.items() if one.address}), step.kind)
+        elif step.kind == "clock":
+            self.judged(clocks({host: one.clock for host, one in facts.items() if one.clock}, step.option("max_offset")), step.kind)
         elif step.kind == "fabric":
             kinds: dict[str, float | str] = {host: one.fabric for host, one in facts.items() if one.fabric}
             self.judged(same("fabric.same", "text", "fabric_facts", kinds, "NCCL hangs when nodes choose different networks"), step.kind)
@@ -238,7 +250,7 @@ class _Stage:
             missed = [step.kind for step in self.suite.steps if step.kind not in self.covered[host]]
             self.record([Check(host, kind, "unknown", "was not run on this node") for kind in missed], "conclude")
         verdict = node_verdict(self.checks[host])
-        if host not in self.gone:
+        if host in self.alive():
             self.say("node", host, node_data(self.nodes[host].target, self.members([host])[0], self.facts[host]))
         self.say("verdict", host, {"verdict": verdict, "reasons": reasons(self.checks[host])})
         return verdict

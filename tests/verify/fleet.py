@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -171,12 +172,46 @@ def torch_facts(_node: FakeNode) -> Outcome:
 
 
 def _route(node: FakeNode, args: dict[str, Any]) -> Outcome:
-    return Outcome(values={"interface": "host0", "address": address(node.name), "mtu": 1500, "virtual": True, "speed_mbps": 10000})
+    return Outcome(values={"interface": "host0", "source": address(node.name), "mtu": 1500, "speed": 10000, "routes": []})
+
+
+def _clock(_node: FakeNode, _args: dict[str, Any]) -> Outcome:
+    return Outcome(values={"time_ns": time.time_ns(), "monotonic_ns": time.monotonic_ns(), "boot_id": "x"})
+
+
+def _limits(memlock: int) -> Outcome:
+    return Outcome(values={"login": {"memlock": {"soft": memlock, "hard": memlock}, "nofile": {"soft": 1048576, "hard": 1048576}}, "unit": None})
+
+
+def _fabric(kind: str = "tcp", hcas: list[dict[str, Any]] | None = None) -> Outcome:
+    links = [{"name": "host0", "driver": "", "type": "ether", "mtu": 1500}]
+    return Outcome(facts={"nodectl_fabric": {"kind": kind, "hcas": hcas or [], "gpus": [], "interfaces": links, "not_found": ["no RDMA device"]}})
+
+
+def _storage(**changes: Any) -> Outcome:
+    return Outcome(values={"target": "/scratch", "fstype": "xfs", "source": "/dev/nvme0n1", "is_tmpfs": False, "is_overlay": False, "kind": "loop", **changes})
+
+
+def _fio(speed: float = 400e6) -> Outcome:
+    return Outcome(values={"bytes_per_second": speed, "direct": True, "method": "fio-3.33", "conditions": {"bs": 2**20}, "notes": []})
+
+
+def _phases(_node: FakeNode, _args: dict[str, Any]) -> Outcome:
+    figures = {phase: {"bytes_per_second": 80e6, "seconds": 0.4, "cache": "dropped"} for phase in ("batch_read", "model_load", "checkpoint_write")}
+    return Outcome(values={**figures, "conditions": {"fstype": "fuse.rclone"}, "method": "python"})
 
 
 HEALTHY: dict[str, Answer | Outcome] = {
     "probe_route": _route,
+    "probe_clock": _clock,
+    "probe_limits": _limits(-1),
+    "fabric_facts": _fabric(),
+    "probe_storage_target": _storage(),
+    "probe_object_mount": Outcome(values={"usable": True, "reason": ""}),
+    "probe_fio": _fio(),
+    "probe_phases": _phases,
 }
+limits, fabric, storage, fio, clock = _limits, _fabric, _storage, _fio, _clock
 
 
 def address(name: str) -> str:
