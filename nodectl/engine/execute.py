@@ -13,7 +13,8 @@ from nodectl.engine.actions.contract import ActionFailed, Context
 from nodectl.engine.catalogue import ACTIONS, known
 from nodectl.engine.cursor import Position
 from nodectl.engine.include import include
-from nodectl.engine.loops import BadLoop, items_of
+from nodectl.engine.lookups import FileLookup
+from nodectl.engine.loops import KINDS, BadLoop, items_of
 from nodectl.engine.masking import reveal
 from nodectl.engine.node import RunNode, flag, node_for
 from nodectl.engine.results import Done, Effects, Item, failed, of_loop, shown, skipped
@@ -56,6 +57,8 @@ class TaskRun:
 
     def __init__(self, run: Runtime, scope: PlayScope, host: str, position: Position, handler: bool = False) -> None:
         self._run = run
+        self._lookup = FileLookup(position.task, run.playbook_dir)
+        self._templar = run.templar.with_lookup(self._lookup)
         self._scope = scope
         self._host = host
         self._position = position
@@ -101,20 +104,28 @@ class TaskRun:
     def _entries(self, variables: Variables) -> list[Any] | Item:
         """The items, or the end of the task where the list cannot be had: skipped if its own condition says so."""
         try:
-            return items_of(self._task.loop_kind, self._loop_value(variables))
+            value = self._loop_value(variables)
+            return items_of(self._task.loop_kind, value) if self._task.loop_kind in KINDS else self._looked_up(value, variables)
         except (UndefinedName, BadLoop):
             if self._false_condition(variables) is not None:
                 return self._one(variables)
             raise
 
+    def _looked_up(self, value: Any, variables: Variables) -> list[Any]:
+        terms = value if isinstance(value, list) else [value]
+        try:
+            return self._lookup(self._task.loop_kind, terms, {}, variables, lambda text: str(self._templar.render(text, variables)))
+        except (LookupError, ValueError) as error:
+            raise BadLoop(f"with_{self._task.loop_kind}: {error}") from None
+
     def _loop_value(self, variables: Variables) -> Any:
         """Items of a written list that need something undefined stay templates: their own `when` may leave them out."""
         if not isinstance(self._task.loop, list):
-            return self._run.templar.render(self._task.loop, variables)
+            return self._templar.render(self._task.loop, variables)
         items = []
         for item in self._task.loop:
             try:
-                rendered = self._run.templar.render(item, variables)
+                rendered = self._templar.render(item, variables)
             except UndefinedName:
                 rendered = item
             if rendered is not OMIT:
@@ -180,7 +191,7 @@ class TaskRun:
         """The first condition that does not hold, or None."""
         for condition in self._task.when:
             try:
-                if not self._run.templar.holds([condition], variables):
+                if not self._templar.holds([condition], variables):
                     return condition
             except TemplateError as error:
                 raise TemplateError(f"the condition '{condition}' cannot be decided: {error.message}", error.hint) from None
@@ -229,10 +240,10 @@ class TaskRun:
     def _satisfied(self, item: Item, variables: Variables) -> bool:
         if not self._task.until:
             return item.status != "failed"
-        return self._run.templar.holds(self._task.until, self._with_result(item, variables))
+        return self._templar.holds(self._task.until, self._with_result(item, variables))
 
     def _number(self, value: Any, variables: Variables, otherwise: float) -> float:
-        rendered = self._run.templar.render(value, variables)
+        rendered = self._templar.render(value, variables)
         return otherwise if rendered is None else max(0.0, float(convert(Param("float"), rendered)))
 
     def _attempt(self, variables: Variables) -> Item:
@@ -270,7 +281,7 @@ class TaskRun:
 
     def _rendered_args(self, variables: Variables) -> dict[str, Any]:
         """Names of set_fact may be templates too."""
-        render = self._run.templar.render
+        render = self._templar.render
         return {str(render(name, variables)): render(value, variables) for name, value in self._task.args.items()}
 
     def _perform(self, node: RunNode, arguments: _Arguments, variables: Variables) -> Outcome:
@@ -279,7 +290,7 @@ class TaskRun:
             if action is None:
                 return self._elsewhere_alive(node).step(self._task.module, arguments.given)
             context = Context(
-                self._host, self._task, variables, self._run.templar, self._elsewhere_alive(node), node.settings.check, node.settings.diff,
+                self._host, self._task, variables, self._templar, self._elsewhere_alive(node), node.settings.check, node.settings.diff,
                 self._run.playbook_dir, self._run.loader.vars, self._run.wait, frozenset(arguments.given),
             )
             return action.run(context, arguments.values)
@@ -313,7 +324,7 @@ class TaskRun:
     def _judge(self, item: Item, variables: Variables) -> None:
         """changed_when and failed_when have the last word."""
         seen = self._with_result(item, variables)
-        holds = self._run.templar.holds
+        holds = self._templar.holds
         if self._task.changed_when is not None:
             item.result["changed"] = holds(self._task.changed_when, seen)
         if self._task.failed_when is not None:
@@ -343,7 +354,7 @@ class TaskRun:
 
     def _handlers(self, variables: Variables) -> tuple[list[str], list[str]]:
         """(keys of the handlers that are notified, names that mean none)."""
-        render = self._run.templar.render
+        render = self._templar.render
         wanted: list[str] = []
         for name in self._task.notify:
             value = render(name, variables)

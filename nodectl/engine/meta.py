@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from nodectl.engine.cursor import Cursor, Failure
@@ -88,7 +88,7 @@ def _noop(batch: Batch, host: str, group: Group, cursor: Cursor) -> None:
     cursor.advance()
 
 
-_STEER: dict[str, Steer] = {
+_STEER: Mapping[str, Steer] = {
     "noop": _noop,
     "end_host": _end_host,
     "end_batch": _end_batch,

@@ -43,13 +43,23 @@ class RunNode:
     def target(self) -> Target:
         return self._target
 
-    def step(self, module: str, args: Mapping[str, Any], blobs: Mapping[str, BinaryIO] | None = None, *, as_login_user: bool = False) -> Outcome:
+    def step(self, module: str, args: Mapping[str, Any], blobs: Mapping[str, BinaryIO] | None = None) -> Outcome:
         """Raises Unreachable or Lost. Secrets become plain here and nowhere earlier."""
-        channel = self._run.connections.channel(self._target, None if as_login_user else self._become)
+        channel = self._run.connections.channel(self._target, self._become)
+        return self._send(channel, module, args, blobs, self.settings.check)
+
+    def login(self) -> dict[str, str]:
+        """The agent passes SSH_CONNECTION on; asking for it changes nothing, so it is asked in check mode too."""
+        channel = self._run.connections.channel(self._target, None)
+        user = str(channel.facts.get("user") or self._target.user)
+        outcome = self._send(channel, "command", {"argv": ["printenv", "SSH_CONNECTION"]}, None, False)
+        return {"user": user, "SSH_CONNECTION": str(outcome.values.get("stdout", "")).strip()}
+
+    def _send(self, channel: Channel, module: str, args: Mapping[str, Any], blobs: Mapping[str, BinaryIO] | None, check: bool) -> Outcome:
         number = self._run.next_id()
         names = {name: f"{number}-{name}" for name in blobs or {}}
         settings = self.settings
-        step = Step(number, module, reveal(args), settings.check, settings.diff, settings.timeout, dict(settings.environment), names)
+        step = Step(number, module, reveal(args), check, settings.diff, settings.timeout, dict(settings.environment), names)
         pending = channel.submit(step, blobs)
         try:
             return pending.result(settings.timeout + GRACE)

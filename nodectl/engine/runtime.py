@@ -12,6 +12,7 @@ from typing import Any
 from nodectl.diagnostics.model import Collector, Mistakes
 from nodectl.engine.catalogue import known
 from nodectl.engine.handlers import HandlerTable
+from nodectl.engine.lookups import FileLookup
 from nodectl.engine.masking import Masker
 from nodectl.engine.options import Options
 from nodectl.engine.state import HostState
@@ -82,9 +83,9 @@ class Runtime:
         self.inventory = inventory
         self.options = options
         self.connections = connections
-        self.templar = templar
+        self.templar = templar.with_lookup(FileLookup(None, self.playbook_dir))
         self.states: dict[str, HostState] = {name: HostState(name) for name in inventory.names()}
-        self.variables = Variables(inventory, options, self.states, templar, str(self.playbook_dir))
+        self.variables = Variables(inventory, options, self.states, self.templar, str(self.playbook_dir))
         self.masker = Masker()
         self.loader = Loader((self.playbook_dir / "roles", *options.roles_path))
         self.stop = threading.Event()

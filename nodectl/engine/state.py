@@ -36,11 +36,11 @@ class HostState:
         return self.status in ("failed", "unreachable", "lost") or self.benched
 
     def learn(self, facts: dict[str, Any]) -> None:
-        """Take facts as Ansible does: `ansible_x` and `ansible_facts.x` are the same value."""
+        """Take facts as Ansible does: `ansible_x` and `ansible_facts.x` are the same value. A fact of another name stays what it is."""
         for key, value in facts.items():
             bare = key.removeprefix("ansible_") if key != "ansible_local" else key
             self.facts[bare] = value
-            self.injected[key if key.startswith("ansible_") or key in ("module_setup", "gather_subset") else f"ansible_{key}"] = value
+            self.injected[key] = value
 
     def forget_facts(self) -> None:
         self.facts = {}

@@ -31,8 +31,11 @@ class Node(Protocol):
     def target(self) -> Target:
         """How it is reached."""
 
-    def step(self, module: str, args: Mapping[str, Any], blobs: Mapping[str, BinaryIO] | None = None, *, as_login_user: bool = False) -> Outcome:
+    def step(self, module: str, args: Mapping[str, Any], blobs: Mapping[str, BinaryIO] | None = None) -> Outcome:
         """One module on the node, with the task's become, environment, check mode and timeout. Raises Unreachable or Lost."""
+
+    def login(self) -> dict[str, str]:
+        """The login itself: user, and SSH_CONNECTION where there is one. Raises Unreachable or Lost."""
 
     def fresh(self) -> Channel:
         """A new login over a new connection. Raises Unreachable."""

@@ -9,12 +9,12 @@ from nodectl.engine.actions.contract import ActionFailed
 from nodectl.lang.task import Task
 
 
-def search_folders(task: Task, playbook_dir: Path, kind: str) -> list[Path]:
+def search_folders(task: Task | None, playbook_dir: Path, kind: str) -> list[Path]:
     """Folders in Ansible's order, each once. ``kind`` is files, templates, vars or tasks."""
     return list(dict.fromkeys(_folders(task, playbook_dir, kind)))
 
 
-def find_source(name: str, task: Task, playbook_dir: Path, kind: str) -> Path:
+def find_source(name: str, task: Task | None, playbook_dir: Path, kind: str) -> Path:
     """The first file or folder called ``name``. Raises ActionFailed with every place that was looked at."""
     path = Path(name).expanduser()
     looked = [path] if path.is_absolute() else [folder / name for folder in search_folders(task, playbook_dir, kind)]
@@ -24,8 +24,10 @@ def find_source(name: str, task: Task, playbook_dir: Path, kind: str) -> Path:
     raise ActionFailed(f"{name} is not on the controller; looked at: " + ", ".join(map(str, looked)))
 
 
-def _folders(task: Task, playbook_dir: Path, kind: str) -> Iterator[Path]:
-    if task.role is not None:
+def _folders(task: Task | None, playbook_dir: Path, kind: str) -> Iterator[Path]:
+    if task is not None and task.role is not None:
         yield from (task.role.path / kind, task.role.path, task.role.path / "tasks")
-    beside = Path(task.origin.file).parent
-    yield from (beside / kind, beside, playbook_dir / kind, playbook_dir)
+    if task is not None:
+        beside = Path(task.origin.file).parent
+        yield from (beside / kind, beside)
+    yield from (playbook_dir / kind, playbook_dir)

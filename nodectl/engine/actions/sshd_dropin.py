@@ -12,9 +12,8 @@ SPEC = on_node.SPEC
 
 def run(context: Context, args: Args) -> Outcome:
     """Raises ActionFailed where no fresh login was possible: the old settings are then restored, here or by the node itself."""
-    sent = {name: args[name] for name in context.given}
-    sent.setdefault("login_user", context.node.target.user)
-    outcome = context.node.step("sshd_dropin", {name: value for name, value in sent.items() if value})
+    sent = {name: args[name] for name in context.given if args[name]}
+    outcome = context.node.step("sshd_dropin", {**_login(context), **sent})
     if outcome.failed or not outcome.values.get("pending"):
         return outcome
     trouble = _no_login(context)
@@ -26,6 +25,13 @@ def run(context: Context, args: Args) -> Outcome:
     outcome.values["pending"] = False
     outcome.msg = f"{outcome.msg}; {kept.msg}" if outcome.msg else kept.msg
     return outcome
+
+
+def _login(context: Context) -> dict[str, str]:
+    """The account of this run and the address it comes from, as the node's sshd sees them: Match rules may ask for both."""
+    seen = context.node.login()
+    client = seen.get("SSH_CONNECTION", "").split()
+    return {"login_user": seen["user"], **({"login_address": client[0]} if client else {})}
 
 
 def _no_login(context: Context) -> str:
