@@ -26,7 +26,8 @@ CODES: Mapping[str, Code] = {
         "not valid YAML",
         "The file cannot be read as one YAML document. Only the first such place of a file can be told: what follows it has no sure meaning.",
         "- name: Say it: loudly",
-        "Look at the line and the one before it: quote texts that hold `: ` or start with a special character, close quotes and brackets, line up the indentation.",
+        "Look at the line and the one before it: quote texts that hold `: ` or start with a special character, close quotes and brackets, "
+        "line up the indentation.",
     ),
     "E102": Code(
         "duplicate key",
@@ -90,17 +91,24 @@ CODES: Mapping[str, Code] = {
     ),
     "E202": Code(
         "unknown keyword",
-        "A play, block, task or role entry has a key that is no keyword of the language. Ansible refuses most of these too; it would mean something else than you think.",
+        "A play, block, task or role entry has a key that is no keyword of the language. Ansible refuses most of these too; it would mean "
+        "something else than you think.",
         "- command: /bin/true\n  wen: ready",
         "Correct the spelling (the message names the nearest keyword), or indent it if it belongs to the module.",
     ),
     "E203": Code(
         "unknown module",
-        "The task's module is not one that nodectl has. Modules of ansible.builtin, ansible.posix and community.general are found with and without that prefix.",
+        "The task's module is not one that nodectl has. Modules of ansible.builtin, ansible.posix and community.general are found with and "
+        "without that prefix.",
         "- comand: echo hi",
         "Correct the spelling; `nodectl doc` lists all modules.",
     ),
-    "E204": Code("task without a module", "The task has keywords but nothing to do.", "- name: Do something\n  when: ready", "Add a module with its parameters."),
+    "E204": Code(
+        "task without a module",
+        "The task has keywords but nothing to do.",
+        "- name: Do something\n  when: ready",
+        "Add a module with its parameters.",
+    ),
     "E205": Code(
         "two modules in one task",
         "A task calls one module. Two of them are most often two tasks whose dash is missing.",
@@ -115,7 +123,8 @@ CODES: Mapping[str, Code] = {
     ),
     "E207": Code(
         "value of the wrong type",
-        "The value written for a parameter cannot be what the parameter wants. A bare number for `mode` is the best known: 644 is decimal and would mean 01204.",
+        "The value written for a parameter cannot be what the parameter wants. A bare number for `mode` is the best known: 644 is decimal "
+        "and would mean 01204.",
         "- file: {path: /tmp/a, state: touch, mode: 644}",
         "Write the type that is named: modes and versions in quotes, booleans without.",
     ),
@@ -206,7 +215,8 @@ CODES: Mapping[str, Code] = {
     "E222": Code("play without hosts", "A play must say on which hosts it runs.", "- tasks:\n    - debug:", "Add `hosts: all` or the name of a group."),
     "E301": Code(
         "inventory of the wrong shape",
-        "An inventory in YAML is a mapping of groups; each has hosts:, children: and vars:, which are mappings too. Read otherwise, hosts would silently be missing.",
+        "An inventory in YAML is a mapping of groups; each has hosts:, children: and vars:, which are mappings too. Read otherwise, hosts "
+        "would silently be missing.",
         "gpu:\n  hosts: [n1, n2]",
         "Write each host and each child group as a key with a colon: `hosts: {n1: , n2: }`.",
     ),
@@ -228,15 +238,31 @@ CODES: Mapping[str, Code] = {
         "- hosts: gpus   # the group is called gpu",
         "Correct the name; `nodectl inventory --graph` shows what there is.",
     ),
-    "E305": Code("host pattern cannot be read", "The pattern is empty or its regular expression is not valid.", "nodectl ping '~gpu['", "Write a group, a host, or all."),
+    "E305": Code(
+        "host pattern cannot be read",
+        "The pattern is empty or its regular expression is not valid.",
+        "nodectl ping '~gpu['",
+        "Write a group, a host, or all.",
+    ),
     "E306": Code(
         "network_tier, disk_tier or file_mounts wrong",
         "The variable has a value that nodectl does not know, or a file mount is incomplete.",
         "file_mounts:\n  data: {source: s3:bucket, mode: MOUNTED}",
-        "network_tier and disk_tier are `best` or `standard`. A mount is an absolute path with `source: s3://bucket/prefix` and `mode: MOUNT` or `MOUNT_CACHED`.",
+        "network_tier and disk_tier are `best` or `standard`. A mount is an absolute path with `source: s3://bucket/prefix` and `mode: "
+        "MOUNT` or `MOUNT_CACHED`.",
     ),
-    "E307": Code("host named twice", "A group names the same host twice, often through two ranges that overlap.", "hosts:\n  n[1:3]:\n  n2:", "Remove one of them."),
-    "E308": Code("not a host name", "A character in it would have another meaning in a pattern or on a command line.", "hosts:\n  'n1,n2':", "Write each host on a line of its own."),
+    "E307": Code(
+        "host named twice",
+        "A group names the same host twice, often through two ranges that overlap.",
+        "hosts:\n  n[1:3]:\n  n2:",
+        "Remove one of them.",
+    ),
+    "E308": Code(
+        "not a host name",
+        "A character in it would have another meaning in a pattern or on a command line.",
+        "hosts:\n  'n1,n2':",
+        "Write each host on a line of its own.",
+    ),
     "E309": Code(
         "groups in a circle",
         "A group is its own descendant.",
@@ -249,42 +275,6 @@ CODES: Mapping[str, Code] = {
         "[gpu:children]\nrack1   # there is no section [rack1]",
         "Correct the line, or write the inventory in YAML.",
     ),
-    "E401": Code(
-        "no task has this tag",
-        "`--tags` or `--skip-tags` names a tag that no task of the playbook carries: the run would do nothing, or everything, without a word.",
-        "nodectl run site.yml -i hosts.yaml --tags stroage",
-        "Correct the tag; `--list-tasks` shows the tags of each task.",
-    ),
-    "E402": Code(
-        "no task of this name to start at",
-        "`--start-at-task` names a task that the playbook does not have.",
-        "nodectl run site.yml -i hosts.yaml --start-at-task 'Instal packages'",
-        "Correct the name; `--list-tasks` shows all.",
-    ),
-    "E403": Code(
-        "record of pending handlers cannot be read",
-        "A run that failed keeps the handlers that were notified and did not run, so that the next run makes up for them. That file is damaged.",
-        ".nodectl/pending-handlers.json holds something else than JSON",
-        "Run the handlers by hand on the hosts the last report names, then remove the file.",
-    ),
-    "E404": Code(
-        "extra variable cannot be read",
-        "`-e` takes NAME=VALUE words, a JSON object, or @FILE with YAML.",
-        "nodectl run site.yml -i hosts.yaml -e wipe",
-        "Write `-e wipe=true`, `-e '{\"wipe\": true}'` (which keeps the type) or `-e @vars.yml`.",
-    ),
-    "E405": Code(
-        "password file cannot be used",
-        "The file of the become password is missing, empty or not text.",
-        "nodectl run site.yml -i hosts.yaml --become-password-file nothing-in-it",
-        "Put the password into its first line and keep the file at mode 0600.",
-    ),
-    "E406": Code(
-        "folder of a run cannot be used",
-        "The folder holds a run already, holds none where one is asked for, or cannot be written.",
-        "nodectl report /tmp",
-        "Give the folder of a run (`.nodectl/runs/…`), or for a new run one that is empty.",
-    ),
     "E311": Code(
         "inventory without hosts",
         "There is not one host in the inventory. A run would do nothing and a script would take it for success.",
@@ -293,7 +283,8 @@ CODES: Mapping[str, Code] = {
     ),
     "E401": Code(
         "no such tag",
-        "--tags or --skip-tags names a tag that no task has: nothing would run, or nothing would be left out. Where an include's file is only known during the run, this is not checked.",
+        "--tags or --skip-tags names a tag that no task has: nothing would run, or nothing would be left out. Where an include's file is "
+        "only known during the run, this is not checked.",
         "nodectl run site.yml -i hosts.yaml --tags disk   # the tag is called disks",
         "Use one of the tags that the message lists.",
     ),
@@ -323,7 +314,8 @@ CODES: Mapping[str, Code] = {
     ),
     "E406": Code(
         "folder of a run cannot be used",
-        "A run writes its journal, report and handoff into a folder of its own. The folder cannot be made, holds a run already, or holds none where one is asked for.",
+        "A run writes its journal, report and handoff into a folder of its own. The folder cannot be made, holds a run already, or holds "
+        "none where one is asked for.",
         "nodectl report /tmp",
         "For a new run give another --run-dir; for an old one give a folder under .nodectl/runs (or .nodectl/runs/latest).",
     ),

@@ -11,6 +11,7 @@ from nodectl.diagnostics.model import Collector
 from nodectl.inventory import ini_source, yaml_source
 from nodectl.inventory.build import Builder
 from nodectl.inventory.model import Inventory, VarsFolder
+from nodectl.inventory.tiers import check_tiers
 from nodectl.lang import document
 from nodectl.lang.document import Map
 from nodectl.wire.origin import Origin
@@ -35,6 +36,7 @@ def load_inventory(sources: Sequence[str], found: Collector) -> Inventory:
     builder.finish()
     for folder in _beside(sources):
         add_vars_folder(inventory, folder, found)
+    check_tiers(inventory, found)
     return inventory
 
 

@@ -73,7 +73,9 @@ def find_call(fields: Fields, known: Known) -> Call | None:
         first, second = [*named, *spelled][:2]
         fields.check.error("E205", f"two modules in one task: '{first}' and '{second}'", fields.key_at(second), "a second module", "make it a task of its own")
         return None
-    return _spelled(spelled[0], fields, known) if spelled else _call(named[0], fields.map[named[0]], fields.key_at(named[0]), fields.at(named[0]), fields, known)
+    if spelled:
+        return _spelled(spelled[0], fields, known)
+    return _call(named[0], fields.map[named[0]], fields.key_at(named[0]), fields.at(named[0]), fields, known)
 
 
 def _not_keyword(key: str, fields: Fields) -> None:
@@ -211,7 +213,8 @@ def _check_value(call: Call, name: str, checker: Checker) -> None:
 def _expected(param: Param) -> str:
     if param.choices:
         return "one of " + ", ".join(map(str, param.choices))
-    return {"mode": "octal in quotes, such as '0644'", "bool": "true or false", "int": "a whole number", "dict": "a mapping", "list": "a list"}.get(param.type, param.type)
+    words = {"mode": "octal in quotes, such as '0644'", "bool": "true or false", "int": "a whole number", "dict": "a mapping", "list": "a list"}
+    return words.get(param.type, param.type)
 
 
 def _check_needed(call: Call, given: list[str], checker: Checker) -> None:

@@ -243,7 +243,8 @@ class _Builder:
             top.merges.append((value, at))
         elif key in mapping:
             first = mapping.key_at[key]
-            self.found.error("E102", f"duplicate key '{key}'", key_at, label=f"already given on line {first.line}", help="YAML would silently keep only the last one: remove one of them")
+            label = f"already given on line {first.line}"
+            self.found.error("E102", f"duplicate key '{key}'", key_at, label=label, help="YAML would silently keep only the last one: remove one of them")
         else:
             mapping[key], mapping.key_at[key], mapping.value_at[key] = value, key_at, at
 
@@ -263,7 +264,8 @@ class _Builder:
         if not event.implicit[0] or event.style:
             return event.value
         if is_sexagesimal(event.value):
-            self.found.warning("E110", f"{event.value} is the number {plain(event.value)} in YAML", at, label="a base-60 number", help=f"write '{event.value}' in quotes")
+            message = f"{event.value} is the number {plain(event.value)} in YAML"
+            self.found.warning("E110", message, at, label="a base-60 number", help=f"write '{event.value}' in quotes")
         return plain(event.value)
 
     def tagged(self, event: Any, at: Origin) -> Any:
@@ -278,7 +280,8 @@ class _Builder:
 
     def tag(self, tag: str, at: Origin) -> None:
         if tag in ("!vault", "!vault-encrypted"):
-            self.found.error("E105", "vault-encrypted values cannot be read yet", at, label="encrypted here", help="keep the value in an environment variable and read it with lookup('env', …)")
+            advice = "keep the value in an environment variable and read it with lookup('env', …)"
+            self.found.error("E105", "vault-encrypted values cannot be read yet", at, label="encrypted here", help=advice)
             return
         shown = tag.replace(_STANDARD, "!!")
         self.found.error("E104", f"unknown YAML tag {shown}", at, label="not understood", help="only !unsafe and the standard tags are read")
@@ -296,6 +299,8 @@ class _Builder:
             where = at._replace(column=tabbed + 1) if tabbed >= 0 else at
             self.found.error("E103", "a tab in the indentation", where, label="YAML indents with spaces only", help="replace the tab by spaces")
         elif "mapping values are not allowed" in problem:
-            self.found.error("E101", "a `: ` where YAML expects no further key", at, label="here", help="quote a value that holds `: `, and check the indentation of this line")
+            advice = "quote a value that holds `: `, and check the indentation of this line"
+            self.found.error("E101", "a `: ` where YAML expects no further key", at, label="here", help=advice)
         else:
-            self.found.error("E101", f"not valid YAML: {problem}", at, label=error.context or "here", help="check indentation, quotes and brackets on this line and the one before")
+            advice = "check indentation, quotes and brackets on this line and the one before"
+            self.found.error("E101", f"not valid YAML: {problem}", at, label=error.context or "here", help=advice)

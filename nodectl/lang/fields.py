@@ -61,7 +61,7 @@ class Checker:
         if isinstance(value, (bool, type(None))) or value == "":
             return
         if not isinstance(value, str):
-            self.error("E209", f"a condition is an expression, not {kind_of(value)}", at, "expected a Jinja expression", "write it as text, for example `x == 1`")
+            self.error("E209", f"a condition is an expression, not {kind_of(value)}", at, "expected an expression", "write it as text: `x == 1`")
         elif is_template(value):
             whole = value.strip()
             inner = whole[2:-2].strip() if whole.startswith("{{") and whole.endswith("}}") and whole.count("{{") == 1 else ""
@@ -142,7 +142,8 @@ class Fields:
         """A boolean that must be known before the run."""
         value = self.flag(key)
         if isinstance(value, str):
-            self.check.error("E209", f"'{key}' cannot be a template", self.at(key), "expected true or false", "it steers the run itself, before any host's variables are known")
+            advice = "it steers the run itself, before any host's variables are known"
+            self.check.error("E209", f"'{key}' cannot be a template", self.at(key), "expected true or false", advice)
             return None
         return value if isinstance(value, bool) else None
 
@@ -191,7 +192,8 @@ class Fields:
         """The name of a variable (register, loop_var)."""
         value = self.text(key)
         if value and not _IDENTIFIER.match(value):
-            self.check.error("E221", f"'{value}' cannot be the name of a variable", self.at(key), "expected letters, digits and _", "write " + re.sub(r"\W", "_", value))
+            advice = "write " + re.sub(r"\W", "_", value)
+            self.check.error("E221", f"'{value}' cannot be the name of a variable", self.at(key), "expected letters, digits and _", advice)
         return value
 
     def environment(self) -> tuple[Template, ...]:

@@ -34,9 +34,9 @@ def default(value: Any, default_value: Any = "", boolean: bool = False) -> Any:
 
 
 def mandatory(value: Any, msg: str | None = None) -> Any:
-    if isinstance(value, Undefined):
-        raise ValueError(msg or f"mandatory variable '{value._undefined_name}' is not defined")
-    return value
+    if not isinstance(value, Undefined):
+        return value
+    raise ValueError(msg or f"mandatory variable '{value._undefined_name}' is not defined")
 
 
 def type_debug(value: Any) -> str:

@@ -95,7 +95,7 @@ def to_nice_json(value: Any, indent: int = 4, sort_keys: bool = True, **options:
 
 def from_json(value: Any, **_options: Any) -> Any:
     if not isinstance(value, (str, bytes)):
-        raise ValueError(f"from_json wants text, not {value!r}")
+        raise TypeError(f"from_json wants text, not {value!r}")
     return json.loads(value)
 
 

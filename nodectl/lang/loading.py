@@ -32,7 +32,7 @@ class Use:
         A use under a narrower `when` or under other tags may be skipped, so it does not use up the dependency.
         """
         same = (self.path, self.params, self.scope) == (other.path, other.params, other.scope)
-        return same and set(map(str, self.when)) <= set(map(str, other.when)) and (not self.tags or other.tags <= self.tags and bool(other.tags))
+        return same and set(map(str, self.when)) <= set(map(str, other.when)) and (not self.tags or (other.tags <= self.tags and bool(other.tags)))
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,10 @@ def _words(value: Any) -> list[str]:
 def sequence(text: str) -> list[str]:
     """`start=1 end=4 format=n%02d`, `count=3`, or short `4-16/2:host%02d`. Raises ValueError."""
     short = _SEQUENCE.match(text.strip())
-    given = dict(zip(("start", "end", "stride", "format"), short.groups(), strict=True)) if short else dict(part.split("=", 1) for part in text.split() if "=" in part)
+    if short:
+        given = dict(zip(("start", "end", "stride", "format"), short.groups(), strict=True))
+    else:
+        given = dict(part.split("=", 1) for part in text.split() if "=" in part)
     unknown = set(given) - {"start", "end", "stride", "format", "count"}
     if unknown or not (given.get("end") or given.get("count")):
         raise ValueError(f"sequence cannot read {text!r}; write for example 'start=1 end=4 format=n%d'")
@@ -143,7 +146,7 @@ def _items(terms: list[Any], _options: Mapping[str, Any]) -> list[Any]:
 
 
 def _dict(terms: list[Any], _options: Mapping[str, Any]) -> list[Any]:
-    pairs = [term for term in _items(terms, {})]
+    pairs = _items(terms, {})
     if not all(isinstance(term, Mapping) for term in pairs):
         raise ValueError("the lookup 'dict' wants a mapping")
     return [{"key": key, "value": value} for term in pairs for key, value in term.items()]

@@ -309,7 +309,15 @@ def role_entry(value: Any, at: Origin, where: Where, loading: Loading, parent: R
 
 
 def bring_role(
-    name: str, params: dict[str, Any], at: Origin, where: Where, loading: Loading, files: RoleFiles | None = None, *, parent: Role | None = None, once: bool = False
+    name: str,
+    params: dict[str, Any],
+    at: Origin,
+    where: Where,
+    loading: Loading,
+    files: RoleFiles | None = None,
+    *,
+    parent: Role | None = None,
+    once: bool = False,
 ) -> list[Node]:
     """The nodes of a role, those of its dependencies first; its handlers go to the play. ``once`` leaves out what ran already."""
     path = find_role(name, loading.basedir, loading.roles_path, where.role.path.parent if where.role else None)

@@ -104,7 +104,8 @@ class Books:
             else:
                 self.checker.error("E202", f"unknown keyword '{key}' in a play", fields.key_at(key), "not a keyword", nearest(str(key), keywords.PLAY))
         if fields.text("order", "inventory") != "inventory":
-            self.checker.error("E217", "only order: inventory is supported", fields.at("order"), "not supported", "hosts are taken in the order of the inventory")
+            advice = "hosts are taken in the order of the inventory"
+            self.checker.error("E217", "only order: inventory is supported", fields.at("order"), "not supported", advice)
 
     def _section(self, name: str, fields: Fields, where: Where, loading: Loading) -> Section:
         """`tasks` holds the roles too: they come first, and handlers are flushed once after both."""
@@ -140,7 +141,8 @@ class Books:
         strategy = fields.text("strategy", "linear").removeprefix("ansible.builtin.")
         if strategy not in keywords.STRATEGIES:
             expected = ", ".join(keywords.STRATEGIES)
-            self.checker.error("E209", f"unknown strategy '{strategy}'", fields.at("strategy"), f"expected one of {expected}", nearest(strategy, keywords.STRATEGIES))
+            advice = nearest(strategy, keywords.STRATEGIES)
+            self.checker.error("E209", f"unknown strategy '{strategy}'", fields.at("strategy"), f"expected one of {expected}", advice)
             return "linear"
         return strategy
 

@@ -8,7 +8,8 @@ from typing import Any
 _LOOSE = re.compile(r"(\d+|[a-z]+|\.)")
 _SEMVER = re.compile(r"^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?$")
 OPERATORS = {
-    "==": "eq", "=": "eq", "eq": "eq", "!=": "ne", "<>": "ne", "ne": "ne", "<": "lt", "lt": "lt", "<=": "le", "le": "le", ">": "gt", "gt": "gt", ">=": "ge", "ge": "ge",
+    "==": "eq", "=": "eq", "eq": "eq", "!=": "ne", "<>": "ne", "ne": "ne", "<": "lt", "lt": "lt",
+    "<=": "le", "le": "le", ">": "gt", "gt": "gt", ">=": "ge", "ge": "ge",
 }  # fmt: skip
 
 
