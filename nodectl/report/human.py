@@ -46,6 +46,7 @@ class TaskLog:
         self._task_now: dict[str, Any] = {}
         self._started = 0
         self._items: dict[str, int] = {}
+        self._warned: set[str] = set()
 
     def lines(self, event: Event) -> list[Text]:
         writers = {
@@ -132,6 +133,11 @@ class TaskLog:
         yield Text(f"stopped: [{event.host}]: {event.data.get('reason', '')}", style="yellow")
 
     def _warning(self, event: Event) -> Iterator[Text]:
+        """Many nodes have the same to say: it is shown once, with the first of them. The report has all."""
+        text = str(event.data.get("text"))
+        if text in self._warned and self._view.verbosity == 0:
+            return
+        self._warned.add(text)
         where = f" [{event.host}]" if event.host else ""
         origin = _origin(event.data.get("origin"))
         yield Text(f"[WARNING]:{where} {event.data.get('text', '')}{f' ({origin})' if origin else ''}", style="magenta")

@@ -74,6 +74,12 @@ def test_a_heading_comes_once_and_again_after_another_task() -> None:
     assert [line for line in lines if line.startswith("TASK")] == [HEAD, "TASK [base : other] " + "*" * 59, HEAD]
 
 
+def test_the_same_warning_of_many_nodes_is_shown_once() -> None:
+    events = [Event("warning", 1.0, f"n{number}", {"text": "odd"}) for number in range(3)]
+    assert said(View(), *events) == ["[WARNING]: [n0] odd"]
+    assert len(said(View(1), *events)) == 3
+
+
 def test_handlers_are_named_as_such() -> None:
     assert said(View(), task("n1", "changed", handler=True))[1].startswith("RUNNING HANDLER [base : install] **")
 
