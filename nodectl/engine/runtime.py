@@ -22,8 +22,12 @@ from nodectl.lang.load import LoadedRole, load_role, load_tasks, load_vars_file
 from nodectl.lang.playbook import Play
 from nodectl.lang.task import Node, Task
 from nodectl.lang.template import Templar, TemplateError
+from nodectl.lang.unsafe import has_template
 from nodectl.transport.channel import Connections
 from nodectl.wire.event import Event
+
+# Variables that are passwords by their name.
+PASSWORDS = ("ansible_password", "ansible_ssh_pass", "ansible_ssh_password", "ansible_become_password", "ansible_become_pass", "ansible_sudo_pass")
 
 Emit = Callable[[Event], None]
 
@@ -75,6 +79,17 @@ class Loader:
             return self._vars[path]
 
 
+def _masker(inventory: Inventory, options: Options) -> Masker:
+    """Knows from the start what is typed as a secret, and the passwords that an inventory holds in clear."""
+    masker = Masker()
+    masker.remember_secrets([options.become_password, dict(options.extra_vars)])
+    for host in inventory.names():
+        variables = inventory.variables(host)
+        masker.remember_secrets(variables)
+        masker.remember([variables[name] for name in PASSWORDS if name in variables and not has_template(str(variables[name]))])
+    return masker
+
+
 class Runtime:
     """One run. Everything here may be used from any thread."""
 
@@ -86,7 +101,7 @@ class Runtime:
         self.templar = templar.with_lookup(FileLookup(None, self.playbook_dir))
         self.states: dict[str, HostState] = {name: HostState(name) for name in inventory.names()}
         self.variables = Variables(inventory, options, self.states, self.templar, str(self.playbook_dir))
-        self.masker = Masker()
+        self.masker = _masker(inventory, options)
         self.loader = Loader((self.playbook_dir / "roles", *options.roles_path))
         self.stop = threading.Event()
         self._emit = emit
