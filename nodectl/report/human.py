@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,20 +70,21 @@ class TaskLog:
         yield rule(f"PLAY [{event.data.get('play', '')}]")
 
     def _start(self, event: Event) -> Iterator[Text]:
-        """Nothing is shown yet; an item's event says no more than the task's name, the rest stands here."""
+        """Nothing is shown yet: a task may turn out to have nothing to say."""
         self._started += 1
         self._task_now = event.data
         yield from ()
 
     def _head(self, event: Event) -> Iterator[Text]:
-        data = event.data if "role" in event.data else {**self._task_now, **event.data}
-        key = (title(data), self._started)
+        key = (title(event.data), self._started)
         if key != self._heading:
             self._heading = key
             yield Text()
-            yield rule(f"{'RUNNING HANDLER' if data.get('handler') else 'TASK'} [{key[0]}]")
+            yield rule(f"{'RUNNING HANDLER' if event.data.get('handler') else 'TASK'} [{key[0]}]")
 
     def _item(self, event: Event) -> Iterator[Text]:
+        # An item's event names the task and no more; its module and role were told when the task began.
+        event = replace(event, data={**self._task_now, **event.data})
         status = str(event.data.get("status"))
         if self._shown(status, event):
             self._items[event.host] = self._items.get(event.host, 0) + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,8 @@ SHOWN = [
     # loops: the items are shown, and not a second time as a whole
     (0, [START, item("n1", "ok", "a"), item("n1", "changed", "b"), task("n1", "changed")], ["", HEAD, "changed: [n1] => (item=b)"]),
     (0, [START, item("n1", "changed", {"k": 1}), task("n1", "changed"), task("n2", "changed")], ["", HEAD, 'changed: [n1] => (item={"k": 1})', "changed: [n2]"]),
+    (0, [replace(START, data={**START.data, "module": "debug"}), item("n1", "ok", "a", {"msg": "see a"}), task("n1", "ok", {"msg": "All items completed"}, module="debug")],
+     ["", HEAD, "ok: [n1] => (item=a) => see a"]),
     # trouble
     (0, [task("n1", "failed", {"msg": "no space"})], ["", HEAD, "fatal: [n1]: FAILED! => no space"]),
     (0, [task("n1", "ignored", {"msg": "no"})], ["", HEAD, "fatal: [n1]: FAILED! => no", "...ignoring"]),
