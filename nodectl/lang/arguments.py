@@ -67,7 +67,8 @@ def find_call(fields: Fields, known: Known) -> Call | None:
         _not_keyword(key, fields)
     rest = [key for key in candidates if key not in named and key not in keywords.REFUSED]
     if not named and not spelled:
-        _no_module(rest, fields, known)
+        if rest or not candidates:
+            _no_module(rest, fields, known)
         return None
     if len(named) + len(spelled) > 1:
         first, second = [*named, *spelled][:2]
@@ -88,7 +89,7 @@ def _not_keyword(key: str, fields: Fields) -> None:
 def _no_module(rest: list[str], fields: Fields, known: Known) -> None:
     modules = [name for name in keywords.COMMON_MODULES if short_name(name, known)]
     if not rest:
-        fields.check.error("E204", "a task without a module", fields.map.origin, "nothing to do here", "add a module, for example `command:`")
+        fields.check.error("E204", "a task without a module", fields.start, "nothing to do here", "add a module, for example `command:`")
         return
     guesses = [nearest(key, keywords.TASK) for key in rest]
     for key, guess in zip(rest, guesses, strict=True):
@@ -132,9 +133,10 @@ def _call(name: str, value: Any, at: Origin, value_at: Origin, fields: Fields, k
     if isinstance(value, Map):
         _take(call, value)
     elif isinstance(value, str):
-        _take_text(call, value, value_at, fields.check)
+        if not _take_text(call, value, value_at, fields.check):
+            return None
     elif isinstance(value, (int, float)) and spec.free_form:
-        _take_text(call, str(value), value_at, fields.check)
+        call.raw[spec.free_form], call.key_at[spec.free_form], call.value_at[spec.free_form] = str(value), value_at, value_at
     elif value is not None:
         fields.check.error("E209", f"'{name}' wants parameters, not {kind_of(value)}", value_at, "expected name: value pairs")
         return None
@@ -156,7 +158,8 @@ def _take(call: Call, value: Map) -> None:
         call.raw[str(name)], call.key_at[str(name)], call.value_at[str(name)] = item, value.key_at[name], value.value_at[name]
 
 
-def _take_text(call: Call, text: str, at: Origin, checker: Checker) -> None:
+def _take_text(call: Call, text: str, at: Origin, checker: Checker) -> bool:
+    """Arguments written as one text; False when it cannot be read."""
     free = call.spec.free_form
     try:
         if free:
@@ -168,10 +171,11 @@ def _take_text(call: Call, text: str, at: Origin, checker: Checker) -> None:
     except freeform.BadText as wrong:
         advice = "" if free else f"write the parameters of {call.module} as name: value lines below it"
         checker.error("E218", f"the arguments of '{call.module}' cannot be read: {wrong}", at, "expected name=value", advice)
-        return
+        return False
     for name, value in given.items():
         call.raw[name] = value
         call.key_at[name] = call.value_at[name] = at
+    return True
 
 
 def _check(call: Call, checker: Checker) -> None:
@@ -213,7 +217,7 @@ def _check_value(call: Call, name: str, checker: Checker) -> None:
 def _expected(param: Param) -> str:
     if param.choices:
         return "one of " + ", ".join(map(str, param.choices))
-    words = {"mode": "octal in quotes, such as '0644'", "bool": "true or false", "int": "a whole number", "dict": "a mapping", "list": "a list"}
+    words = {"mode": "octal in quotes, such as '0644'", "bool": "true or false", "int": "a whole number", "dict": "a mapping", "list": "a list", "str": "text", "path": "text"}
     return words.get(param.type, param.type)
 
 

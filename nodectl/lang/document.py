@@ -144,8 +144,10 @@ class _Open:
     key_at: Origin | None = None
     size: int = 1
     merges: list[tuple[Any, Origin]] = field(default_factory=list)
+    braces: bool = False
 
 
+BRACES = "{{ quotes_are_missing }}"
 _NO_KEY = object()
 _MERGE = object()
 
@@ -199,6 +201,10 @@ class _Builder:
 
     def close(self) -> None:
         done = self.stack.pop()
+        if done.braces:
+            # Reported already; a text in its place keeps later checks from stumbling over it.
+            self.add(BRACES, done.value.origin, 1, done.anchor)
+            return
         if done.merges and isinstance(done.value, Map):
             self.merge(done.value, done.merges)
         self.add(done.value, done.value.origin, done.size, done.anchor)
@@ -232,7 +238,10 @@ class _Builder:
     def key(self, top: _Open, value: Any, at: Origin) -> None:
         if isinstance(value, (Map, Seq)):
             if isinstance(value, Map):
-                self.stop("E108", "a template needs quotes here", at, "YAML reads this brace as the start of a mapping", 'write "{{ … }}" in double quotes')
+                advice = 'write "{{ … }}" in double quotes'
+                self.found.error("E108", "a template needs quotes here", top.value.origin, label="YAML reads this brace as the start of a mapping", help=advice)
+                top.braces, top.key, top.key_at = True, BRACES, at
+                return
             self.stop("E107", "a list cannot be a key", at, "expected a name")
         top.key, top.key_at = (_MERGE if value == "<<" and at.width == 2 else value), at
 
@@ -288,14 +297,19 @@ class _Builder:
 
     def syntax(self, error: yaml.MarkedYAMLError) -> None:
         """One diagnostic from the parser's complaint, in the words of the mistakes that people make."""
-        mark = error.problem_mark or error.context_mark
+        # What was never closed is shown where it was opened, not at the end of the file.
+        unclosed = "end of stream" in str(error.problem) or "expected ',' or" in str(error.problem)
+        mark = (error.context_mark if unclosed else None) or error.problem_mark or error.context_mark
         line, column = (mark.line, mark.column) if mark else (0, 0)
         lines = self.text.splitlines() or [""]
         at = Origin(self.file, line + 1, column + 1)
         row = lines[min(line, len(lines) - 1)]
         problem = error.problem or "not valid YAML"
         tabbed = row[: len(row) - len(row.lstrip())].find("\t")
-        if tabbed >= 0 or "'\\t'" in problem:
+        if unclosed and error.context_mark:
+            what = "quote" if "quoted" in str(error.context) else "bracket"
+            self.found.error("E101", f"a {what} is not closed", at, label="opened here", help=f"add the closing {what}: the parser says {problem}")
+        elif tabbed >= 0 or "'\\t'" in problem:
             where = at._replace(column=tabbed + 1) if tabbed >= 0 else at
             self.found.error("E103", "a tab in the indentation", where, label="YAML indents with spaces only", help="replace the tab by spaces")
         elif "mapping values are not allowed" in problem:

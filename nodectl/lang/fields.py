@@ -95,6 +95,11 @@ class Fields:
         self.map = value
         self.check = checker
 
+    @property
+    def start(self) -> Origin:
+        """The first key: where a person says that this task or play stands."""
+        return next(iter(self.map.key_at.values()), self.map.origin)
+
     def __contains__(self, key: str) -> bool:
         return key in self.map
 

@@ -66,16 +66,12 @@ def _block(fields: Fields, where: Where, loading: Loading) -> Block:
         else:
             loading.checker.error("E202", f"unknown keyword '{key}' in a block", fields.key_at(key), "not a keyword", nearest(str(key), keywords.BLOCK))
     if where.handler:
-        loading.checker.error("E219", "a block cannot be a handler", fields.map.origin, "expected a task")
+        loading.checker.error("E219", "a block cannot be a handler", fields.start, "expected a task")
     if "block" not in fields:
-        loading.checker.error("E219", "rescue and always need a block", fields.map.origin, "no block here")
+        loading.checker.error("E219", "rescue and always need a block", fields.start, "no block here")
     inside = replace(where, inherited=inherit(where.inherited, fields, loading, {**connection(fields), **fields.variables()}))
     parts = {part: tuple(node_list(fields.map.get(part), fields.at(part), inside, loading)) for part in ("block", "rescue", "always")}
-    return Block(parts["block"], parts["rescue"], parts["always"], _first_key(fields.map), fields.text("name"))
-
-
-def _first_key(value: Map) -> Origin:
-    return next(iter(value.key_at.values()), value.origin)
+    return Block(parts["block"], parts["rescue"], parts["always"], fields.start, fields.text("name"))
 
 
 def _task(fields: Fields, where: Where, loading: Loading) -> tuple[Task | None, Call | None]:
@@ -89,7 +85,7 @@ def _task(fields: Fields, where: Where, loading: Loading) -> tuple[Task | None, 
     task = Task(
         module=call.module if call else "",
         args=call.args if call else {},
-        origin=_first_key(fields.map),
+        origin=fields.start,
         name=fields.text("name"),
         origins=origins,
         role=where.role,

@@ -78,7 +78,7 @@ class Books:
         return Play(
             name=fields.text("name") or hosts,
             hosts=hosts,
-            origin=next(iter(fields.map.key_at.values()), fields.map.origin),
+            origin=fields.start,
             hosts_origin=hosts_at,
             sections=tuple(section for section in sections if section.nodes),
             handlers=handlers,
@@ -117,7 +117,7 @@ class Books:
 
     def _hosts(self, fields: Fields) -> tuple[str, Origin]:
         if "hosts" not in fields or fields.map["hosts"] in (None, ""):
-            self.checker.error("E222", "a play without hosts", fields.map.origin, "expected `hosts:`", "write hosts: all, or the name of a group")
+            self.checker.error("E222", "a play without hosts", fields.start, "expected `hosts:`", "write hosts: all, or the name of a group")
             return "", fields.map.origin
         return ",".join(fields.texts("hosts")), fields.at("hosts")
 
