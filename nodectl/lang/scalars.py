@@ -15,7 +15,7 @@ _OCTAL = re.compile(r"^[-+]?0[0-7_]+$")
 _HEX = re.compile(r"^[-+]?0x[0-9a-fA-F_]+$")
 _BINARY = re.compile(r"^[-+]?0b[01_]+$")
 _SEXAGESIMAL = re.compile(r"^[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$")
-_FLOAT = re.compile(r"^([-+]?([0-9][0-9_]*)\.[0-9_]*([eE][-+][0-9]+)?|[-+]?\.[0-9][0-9_]*([eE][-+][0-9]+)?)$")
+_FLOAT = re.compile(r"^([-+]?([0-9][0-9_]*)\.[0-9_]*([eE][-+][0-9]+)?|\.[0-9][0-9_]*([eE][-+][0-9]+)?)$")
 _INFINITE = re.compile(r"^([-+]?)\.(inf|Inf|INF)$")
 _NAN = re.compile(r"^\.(nan|NaN|NAN)$")
 # Python refuses to turn longer digits into an int by default; such a word is text, not a number anybody counts with.
