@@ -40,7 +40,7 @@ class Excluded:
 
 @dataclass(frozen=True)
 class Pool:
-    """Nodes in the inventory's order; ``checks`` are the events' data, per host, failed and passed alike."""
+    """Nodes in the order of their verdicts, which is the inventory's; ``checks`` are the events' data, per host, failed and passed alike."""
 
     run_id: str
     nodes: tuple[HandedNode, ...]
@@ -77,7 +77,9 @@ def pool_of(events: Sequence[Event]) -> Pool:
                 seen.setdefault(str(host), _Seen())
         if event.host:
             _note(seen.setdefault(event.host, _Seen()), event)
-    nodes = tuple(_handed(host, one.node) for host, one in seen.items() if _passes(one) and one.node is not None)
+    judged = dict.fromkeys(event.host for event in events if event.kind == "verdict")
+    passed = {host: seen[host].node for host in judged if _passes(seen[host])}
+    nodes = tuple(_handed(host, node) for host, node in passed.items() if node is not None)
     excluded = tuple(_excluded(host, one) for host, one in seen.items() if not _passes(one))
     return Pool(run_id, nodes, excluded, {host: tuple(one.checks) for host, one in seen.items()})
 

@@ -110,7 +110,8 @@ def _order(members: Sequence[Member], index: int, port: int, step: SuiteStep, si
 
 def rank_env(member: Member) -> dict[str, str]:
     """What every rank of this node needs: the interface by name, exactly; never what a host name resolves to."""
-    env = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": member.interface}
+    # Warnings of c10d (an address without a name) would push the cause out of the end of stderr.
+    env = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": member.interface, "TORCH_CPP_LOG_LEVEL": "ERROR"}
     if member.backend == "nccl":
         # "=" is NCCL's exact form: without it the name is a prefix. The log goes to stderr and shows which network was used.
         env.update(NCCL_SOCKET_IFNAME=f"={member.interface}", NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,NET", NCCL_DEBUG_FILE="/dev/stderr")

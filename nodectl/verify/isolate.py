@@ -36,15 +36,22 @@ class PairResult:
 class Finding:
     """What the pairs say of one node.
 
-    ``best`` is its best pair (B/s; None: no pair gave a figure); ``expected`` the bar it had to reach (None: nothing to compare with).
+    ``best`` is its best pair (B/s; None: no pair gave a figure); ``expected`` the bar it had to reach (None: nothing to compare with),
+    ``basis`` where that comes from. ``detail`` is what stands beside these two: the figure with each partner, and whose fault it is.
     """
 
     host: str
     blame: Blame
     best: float | None
     expected: float | None
-    reason: str
-    basis: str = ""
+    basis: str
+    detail: str
+
+    @property
+    def reason(self) -> str:
+        """All of it in one sentence."""
+        bar = f"expected at least {human(self.expected, 'B/s')} ({self.basis})" if self.expected is not None else "nothing to compare with"
+        return f"best pair {human(self.best, 'B/s') if self.best is not None else 'none'}, {bar}: {self.detail}"
 
 
 @dataclass(frozen=True)
@@ -99,23 +106,18 @@ def _below(value: float | None, bar: _Bar) -> bool:
 def _finding(host: str, results: Sequence[PairResult], best: Mapping[str, float | None], bar: _Bar, bad: set[str]) -> Finding:
     mine = [result for result in results if host in result.pair]
     figures = ", ".join(f"{_figure(result)} with {result.other(host)}" for result in mine)
-    if host not in bad:
-        return Finding(host, "none", best[host], bar.value, f"best pair {human(best[host] or 0.0, 'B/s')}{_at_least(bar)}", bar.basis)
     good = [name for name in best if name not in bad]
-    expected = f"expected at least {human(bar.value, 'B/s')} ({bar.basis})" if bar.value is not None else "and nothing to compare with"
+    if host not in bad:
+        return Finding(host, "none", best[host], bar.value, bar.basis, figures)
     if not good:
-        return Finding(host, "unclear", best[host], bar.value, f"{figures}; {expected}. {_cannot_tell(best)}", bar.basis)
-    return Finding(host, "node", best[host], bar.value, f"{figures}; {expected}. Pairs without {host} are fine: {', '.join(good)}", bar.basis)
+        return Finding(host, "unclear", best[host], bar.value, bar.basis, f"{figures}. {_cannot_tell(best)}")
+    return Finding(host, "node", best[host], bar.value, bar.basis, f"{figures}. Pairs without {host} are fine: {', '.join(good)}")
 
 
 def _cannot_tell(best: Mapping[str, float | None]) -> str:
     if len(best) == 2:
         return f"With two nodes ({' and '.join(best)}) the fault cannot be told apart: add a third node, or test each with a known good one"
     return "No pair reaches it: the network between all nodes, or the floor itself, is at fault"
-
-
-def _at_least(bar: _Bar) -> str:
-    return f", expected at least {human(bar.value, 'B/s')} ({bar.basis})" if bar.value is not None else ""
 
 
 def _figure(result: PairResult) -> str:

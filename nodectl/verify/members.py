@@ -53,6 +53,7 @@ class NodeFacts:
     clock: Clock | None = None
     scratch_kind: str = ""
     scratch_mounted: bool = False
+    usable_mounts: set[str] = field(default_factory=set)
 
 
 def sku_of(names: Sequence[str]) -> str:

@@ -49,9 +49,9 @@ def login(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> 
     reading = Reading()
     reading.must_be_true(Measurement("login.fresh", True, "bool", host, "ssh"), "a person must be able to log in")
     limits = outcome.values.get("login") or {}
-    wanted = session.variables.get("base_memlock", "unlimited")
+    wanted = session.variables.get("base_memlock") or "unlimited"
     _limit(reading, host, "limits.memlock", limits.get("memlock"), wanted, "B", 1024.0, "ibv_reg_mr pins memory: base_memlock")
-    if "base_nofile" in session.variables:
+    if session.variables.get("base_nofile") not in (None, ""):
         _limit(reading, host, "limits.nofile", limits.get("nofile"), session.variables["base_nofile"], "count", 1.0, "base_nofile")
     return reading
 
@@ -143,7 +143,7 @@ def mounts(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) ->
     if scratch_wanted(session.variables):
         reading.join([_scratch_mount(session, step, facts)])
     for path, wanted in (session.variables.get("file_mounts") or {}).items():
-        reading.join([_object_mount(session, step, str(path), wanted)])
+        reading.join([_object_mount(session, step, facts, str(path), wanted)])
     return reading
 
 
@@ -177,7 +177,7 @@ def _scratch_mount(session: Session, step: SuiteStep, facts: NodeFacts) -> Readi
     return reading
 
 
-def _object_mount(session: Session, step: SuiteStep, path: str, wanted: Any) -> Reading:
+def _object_mount(session: Session, step: SuiteStep, facts: NodeFacts, path: str, wanted: Any) -> Reading:
     name, host = f"mount:{path}", (session.host,)
     cached = isinstance(wanted, Mapping) and str(wanted.get("mode", "MOUNT")) == "MOUNT_CACHED"
     # As the account that logs in: that is who trains. Only a cached mount is made to be written.
@@ -185,6 +185,8 @@ def _object_mount(session: Session, step: SuiteStep, path: str, wanted: Any) -> 
     if outcome.failed:
         return unknown(name, host, "probe_object_mount", outcome.msg)
     reading = Reading()
+    if outcome.values.get("usable"):
+        facts.usable_mounts.add(path)
     usable, reason = bool(outcome.values.get("usable")), str(outcome.values.get("reason", ""))
     reading.must_be_true(
         Measurement(name, usable, "bool", host, "list, write, read back", {"path": path}, detail=reason),
@@ -280,6 +282,10 @@ def phases(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) ->
     mounted = [str(path) for path in session.variables.get("file_mounts") or {}]
     sizes = {key: str(int(step.option(key))) for key in ("batch_size", "model_size", "checkpoint_size")}
     for path in mounted:
+        if path not in facts.usable_mounts:
+            # The bare folder below a mount that is not there would answer, with the system disk's figures.
+            reading.join([unknown(f"phase:{path}", (session.host,), "probe_phases", f"not measured: {path} was not found mounted and usable")])
+            continue
         share = step.deadline / len(mounted)
         order = {"path": path, "batches": int(step.option("batches")), "timeout": share, **sizes}
         reading.join([_phases_of(session, path, session.ask("probe_phases", order, share), facts)])

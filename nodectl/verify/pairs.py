@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 Pair = tuple[str, str]
@@ -24,16 +25,16 @@ def rounds(hosts: Sequence[str], limit: int) -> list[list[Pair]]:
 
 
 def retest(suspects: Sequence[str], trusted: Sequence[str], measured: Sequence[Pair]) -> list[Pair]:
-    """One more round: each suspect with a node that did well, one it was not yet paired with where there is such.
+    """One more round: each suspect with a node that did well, the one it was paired with least often so far.
 
-    A suspect met only other bad nodes otherwise, when rounds are few. More suspects than trusted nodes: the rest keeps its result.
+    When rounds are few, a suspect may have met only other bad nodes. More suspects than trusted nodes: the rest keeps its result.
     """
-    known = {frozenset(pair) for pair in measured}
+    met = Counter(frozenset(pair) for pair in measured)
     free = list(trusted)
     result: list[Pair] = []
     for suspect in suspects:
-        new = [host for host in free if frozenset((suspect, host)) not in known]
-        if new:
-            free.remove(new[0])
-            result.append((suspect, new[0]))
+        if free:
+            partner = min(free, key=lambda host: met[frozenset((suspect, host))])
+            free.remove(partner)
+            result.append((suspect, partner))
     return result

@@ -20,7 +20,7 @@ from nodectl.verify.gang import GangResult, Member, run_gang
 from nodectl.verify.judge import judge, node_verdict, reasons
 from nodectl.verify.measurement import Check, Verdict
 from nodectl.verify.members import NodeFacts, fleet_of, members_of, node_data
-from nodectl.verify.network_checks import Fleet, group_reading, measure_pairs, node_reading, pairs_reading, sizes_of
+from nodectl.verify.network_checks import Fleet, group_reading, measure_pairs, node_reading, pairs_reading, sizes_of, speed
 from nodectl.verify.node_checks import CHECKS, Peers
 from nodectl.verify.reading import Reading
 from nodectl.verify.session import GRACE, Gone, Session
@@ -190,8 +190,8 @@ class _Stage:
         """Over all nodes that pass. Whoever breaks the group is taken out, so that the others can be handed off."""
         for attempt in range(1, ATTEMPTS + 1):
             hosts = self.passing()
-            self.cover(hosts, step.kind) if len(hosts) < 2 else None
             if len(hosts) < 2:
+                self.cover(hosts, step.kind)
                 return
             members = self.members(hosts)
             self.tell(f"all-reduce over {', '.join(hosts)}")
@@ -200,9 +200,22 @@ class _Stage:
             blamed = self.blame(members, result, step.kind)
             if result.complete or not (result.gone or blamed) or attempt == ATTEMPTS:
                 left = [member for member in members if member.host not in self.gone and member.host not in blamed]
-                self.judged(group_reading(left, result, self.fleet([member.host for member in left]), self.best_pairs), step.kind)
-                self.cover([member.host for member in left], step.kind)
+                self.group(left, result, step)
                 return
+
+    def group(self, members: Sequence[Member], result: GangResult, step: SuiteStep) -> None:
+        """Judge the group. A figure below its bar is measured once more and the better one counts: other load passes, a bad switch does not."""
+        hosts = [member.host for member in members]
+        reading = group_reading(members, result, self.fleet(hosts), self.best_pairs)
+        checks = judge(reading.measurements, self.floors, reading.expectations)
+        if any(check.verdict == "fail" and check.name == "network.all_reduce" for check in checks):
+            self.tell(f"all-reduce over {', '.join(hosts)} once more: it was below its bar")
+            second = run_gang(members, step, sizes_of(step, members))
+            self.lose_all(second.gone, step.kind)
+            if second.complete and speed(second) > speed(result):
+                reading = group_reading(members, second, self.fleet(hosts), self.best_pairs)
+                checks = judge(reading.measurements, self.floors, reading.expectations)
+        self.record([check for check in checks if check.host not in self.gone], step.kind)
 
     def blame(self, members: Sequence[Member], result: GangResult, kind: str) -> set[str]:
         """Nodes that broke the group although they answer: ranks that died, or never reached the rendezvous."""
