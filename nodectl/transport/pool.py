@@ -164,10 +164,11 @@ class Pool(Connections):
             raise Unreachable("host_key", f"{target.host}: {error.reason}", error.hint) from None
 
     def _start(self, target: Target, become: BecomeTarget | None, link: Link | None, reports: Reports) -> AgentChannel:
+        begin = time.monotonic()
         order_ = order(target.python, become)
         line = self._line(target, order_, link)
         try:
-            started = start(line, order_, self._bundle(), target.host, self._limits.start)
+            started = start(line, order_, self._bundle(), target.host, self._limits.start - (time.monotonic() - begin))
         except Unreachable:
             line.discard()
             raise

@@ -42,7 +42,7 @@ class Hop:
 
     def __str__(self) -> str:
         place = f"{self.address}:{self.port}"
-        return f"{self.user}@{place}" if self.name in (self.address, place) else f"{self.name} ({self.user}@{place})"
+        return f"{self.user}@{place}" if self.name in (self.address, place, f"{self.user}@{place}") else f"{self.name} ({self.user}@{place})"
 
 
 class Router:
@@ -81,7 +81,9 @@ class Router:
         hops: tuple[Hop, ...] = ()
         for index, spec in enumerate(specs):
             name, hop, own = self._jump(spec, config, target)
-            if index == 0 and own and name not in seen and len(seen) < MAX_HOPS:
+            if name in seen[1:]:
+                return ()  # `Host *` with ProxyJump bastion names the bastion for itself too
+            if index == 0 and own and len(seen) < MAX_HOPS:
                 # Only the first hop is reached directly, so only its own ProxyJump counts, as in ssh.
                 hops = self._jumps(own, config, target, (*seen, name))
             hops += (hop,)

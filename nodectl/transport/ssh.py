@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import logging
 import random
-import selectors
 import socket
 import threading
 import time
@@ -67,6 +66,32 @@ class HostKeyPolicy(MissingHostKeyPolicy):
             self._warn(f"{hop}: {accepted}")
 
 
+class Tunnel:
+    """A channel through a hop, where paramiko wants a socket. Its ``close`` is quiet: the connection around it may be gone already,
+    and paramiko closes from a thread of its own, which would print a traceback."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def send(self, data: bytes) -> int:
+        return self._channel.send(data)
+
+    def recv(self, size: int) -> bytes:
+        return self._channel.recv(size)
+
+    def settimeout(self, seconds: float | None) -> None:
+        self._channel.settimeout(seconds)
+
+    @property
+    def _closed(self) -> bool:
+        """paramiko asks its socket under this name."""
+        return bool(self._channel.closed)
+
+    def close(self) -> None:
+        with contextlib.suppress(SSHException, EOFError, OSError):
+            self._channel.close()
+
+
 class Link:
     """One logged-in connection to a node, with those to its hops inside it. Sessions on it share its fate."""
 
@@ -97,7 +122,7 @@ class Link:
             raise Unreachable("closed", reason, "may the account run commands (shell, ForceCommand)?") from None
         return SshLine(channel, self)
 
-    def extend(self, sock: socket.socket | Channel) -> None:
+    def extend(self, sock: socket.socket | Tunnel) -> None:
         if isinstance(sock, socket.socket):
             self._sockets.append(sock)
 
@@ -124,9 +149,24 @@ class Link:
     def close(self) -> None:
         self.abort()
         for connection in reversed(self._connections):
-            connection.close()
+            # A connection inside another one says goodbye through a line that is gone.
+            with contextlib.suppress(SSHException, EOFError, OSError):
+                connection.close()
         for sock in self._sockets:
             sock.close()
+
+
+class _Bell(threading.Event):
+    """Rung by both streams of a session. paramiko also tells when a stream ran empty; that must not silence the other one.
+
+    Channel.fileno() exists for this, but loses wake-ups when both streams are busy: seen with 3 MB on each, data waited for ever.
+    """
+
+    def clear(self) -> None:
+        """Only the reader clears: see ``answer``."""
+
+    def answer(self) -> None:
+        super().clear()
 
 
 class SshLine:
@@ -135,17 +175,22 @@ class SshLine:
     def __init__(self, channel: Channel, link: Link) -> None:
         self._channel = channel
         self._link = link
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(channel.fileno(), selectors.EVENT_READ)
+        self._bell = _Bell()
+        channel.in_buffer.set_event(self._bell)
+        channel.in_stderr_buffer.set_event(self._bell)
 
     def read(self, timeout: float) -> Chunk:
         """Both streams each time: a stream that nobody reads fills its window and stops the other (D03)."""
-        self._selector.select(timeout)
+        self._bell.wait(timeout)
+        self._bell.answer()
         channel = self._channel
         finished = bool(channel.eof_received or channel.closed)
         out = channel.recv(PIECE) if channel.recv_ready() else b""
         err = channel.recv_stderr(PIECE) if channel.recv_stderr_ready() else b""
-        return Chunk(out, err, finished and not (out or err or channel.recv_ready() or channel.recv_stderr_ready()))
+        more = channel.recv_ready() or channel.recv_stderr_ready()
+        if more or finished:
+            self._bell.set()
+        return Chunk(out, err, finished and not (out or err or more))
 
     def write(self, data: bytes, timeout: float) -> None:
         self._channel.settimeout(timeout)
@@ -207,8 +252,9 @@ class Dialer:
                     self._login(index, hop)
                     return
             except _Dropped as dropped:
-                pause = random.uniform(PAUSE[0], min(PAUSE[1], PAUSE[0] * 2**attempt))
-                if attempt >= MAX_TRIES or self._left() <= pause:
+                # The last try needs time for itself: half a second, a handshake on a loaded server.
+                pause = min(random.uniform(PAUSE[0], min(PAUSE[1], PAUSE[0] * 2**attempt)), self._left() - 0.5)
+                if attempt >= MAX_TRIES or pause <= 0:
                     raise Unreachable(
                         "banner",
                         f"{hop}: the server hung up {attempt} times during the handshake ({dropped})",
@@ -251,18 +297,18 @@ class Dialer:
             return _Dropped(text)
         return Unreachable("protocol", f"{hop}: {text}")
 
-    def _socket(self, index: int, hop: Hop) -> socket.socket | Channel:
+    def _socket(self, index: int, hop: Hop) -> socket.socket | Tunnel:
         if index:
             return self._tunnel(hop)
         return dial.proxied(hop) if hop.proxy_command else dial.tcp(hop, self._deadline)
 
-    def _tunnel(self, hop: Hop) -> Channel:
+    def _tunnel(self, hop: Hop) -> Tunnel:
         """Through the hop before. It resolves the name, so that names of an inner network work."""
         before = self._hops[self._hops.index(hop) - 1]
         goal = f"{hop.address}:{hop.port}"
         try:
             with self._link.cutoff(self._left()):
-                return self._link.transport.open_channel("direct-tcpip", (hop.address, hop.port), ("", 0), timeout=max(0.1, self._left()))
+                return Tunnel(self._link.transport.open_channel("direct-tcpip", (hop.address, hop.port), ("", 0), timeout=max(0.1, self._left())))
         except ChannelException as error:
             if error.code == 1:
                 raise Unreachable("hop", f"{before} does not forward to {goal}: {error.text}", "AllowTcpForwarding in its sshd_config?") from None
@@ -273,7 +319,7 @@ class Dialer:
                 raise Unreachable("timeout", f"{hop}: {before} did not reach {goal} within {self._seconds:g} s", "is the node up?") from None
             raise Unreachable("hop", f"the line to {before} broke: {error or type(error).__name__}") from None
 
-    def _connection(self, hop: Hop, sock: socket.socket | Channel) -> Connection:
+    def _connection(self, hop: Hop, sock: socket.socket | Tunnel) -> Connection:
         """fabric's connection, with the parts replaced that would trust, guess or wait for ever."""
         left = max(0.1, self._left())
         kwargs: dict[str, Any] = {
@@ -315,6 +361,7 @@ def _transport_factory(hop: Hop) -> Callable[..., Transport]:
     return make
 
 
-def _discard(connection: Connection, sock: socket.socket | Channel) -> None:
-    connection.client.close()
-    sock.close()
+def _discard(connection: Connection, sock: socket.socket | Tunnel) -> None:
+    with contextlib.suppress(SSHException, EOFError, OSError):
+        connection.client.close()
+        sock.close()

@@ -50,6 +50,10 @@ class UserConfig:
             raise Unreachable("config", f"{place}: {error}", _HINT) from None
 
 
+# What paramiko can judge. It takes a Match with any other word for one that fits every host.
+_MATCH_WORDS = frozenset(("all", "canonical", "final", "exec", "host", "originalhost", "user", "localuser"))
+_WITHOUT_VALUE = frozenset(("all", "canonical", "final"))
+
 _HINT = "change that line, or give nodectl a file of its own: ansible_ssh_common_args: -F FILE (-F /dev/null for none)"
 
 
@@ -78,7 +82,20 @@ def _lines(file: Path, folder: Path, depth: int) -> Iterator[tuple[str, str]]:
             line = "Match final"  # the same condition in the words that paramiko knows
         if _BLOCK.match(line):
             block = line
+            _refuse_unknown_match(line, f"{file}:{number}")
         yield f"{file}:{number}", line
+
+
+def _refuse_unknown_match(line: str, place: str) -> None:
+    keyword, *words = line.replace("=", " ").split()
+    while words and keyword.lower() == "match":
+        word = words.pop(0).lower().lstrip("!")
+        if word not in _MATCH_WORDS:
+            raise Unreachable("config", f"{place}: nodectl cannot judge 'Match {word}'", _HINT)
+        if word == "exec":
+            return  # its value may be quoted and have several words; paramiko cuts it itself
+        if word not in _WITHOUT_VALUE and words:
+            words.pop(0)
 
 
 def _absolute(folder: Path, pattern: str) -> str:

@@ -211,7 +211,7 @@ class AgentChannel:
             self._closing = True
         if first:
             self._say_bye()
-            self._ended.wait(CLOSE_WAIT)
+            self._ended.wait(min(CLOSE_WAIT, self._silence))
         self._lose("closed")
         self._watchdog.forget(self)
         self._reports.closed()

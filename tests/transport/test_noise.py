@@ -48,9 +48,8 @@ def test_noise_before_the_agent_is_dropped_and_content_stays_exact(tmp_path: Pat
 
 
 def test_a_shell_that_prints_without_end_is_refused_with_what_it_prints(tmp_path: Path, sshd: Callable[..., object], pool: Pool) -> None:
-    with sshd(forced(tmp_path, "#!/bin/sh\nexec yes 'Please change your password'\n")) as server:  # type: ignore[attr-defined]
-        with pytest.raises(Unreachable) as caught:
-            pool.channel(server.target())
+    with sshd(forced(tmp_path, "#!/bin/sh\nexec yes 'Please change your password'\n")) as server, pytest.raises(Unreachable) as caught:  # type: ignore[attr-defined]
+        pool.channel(server.target())
     assert caught.value.why == "protocol"
     assert "64 KiB" in caught.value.reason
     assert "Please change your password" in caught.value.hint
@@ -67,9 +66,8 @@ ENDS = {
 
 @pytest.mark.parametrize(("script", "why", "words"), ENDS.values(), ids=ENDS.keys())
 def test_a_shell_that_ends_says_why(tmp_path: Path, sshd: Callable[..., object], pool: Pool, script: str, why: str, words: str) -> None:
-    with sshd(forced(tmp_path, f"#!/bin/sh\n{script}\n")) as server:  # type: ignore[attr-defined]
-        with pytest.raises(Unreachable) as caught:
-            pool.channel(server.target())
+    with sshd(forced(tmp_path, f"#!/bin/sh\n{script}\n")) as server, pytest.raises(Unreachable) as caught:  # type: ignore[attr-defined]
+        pool.channel(server.target())
     assert (caught.value.why, caught.value.reason[:3]) == (why, "n1:")
     assert words in caught.value.hint
 
@@ -77,7 +75,7 @@ def test_a_shell_that_ends_says_why(tmp_path: Path, sshd: Callable[..., object],
 def test_a_silent_shell_is_given_up_in_time(tmp_path: Path, sshd: Callable[..., object], packed: bytes) -> None:
     from nodectl.transport.channel import Limits
 
-    pool = Pool(Limits(connect=6, start=0.7, silence=2), packed=packed)
+    pool = Pool(Limits(start=1.0), packed=packed)
     with sshd(forced(tmp_path, "#!/bin/sh\necho waiting for the directory server >&2\nsleep 60\n")) as server:  # type: ignore[attr-defined]
         with pytest.raises(Unreachable) as caught:
             pool.channel(server.target())

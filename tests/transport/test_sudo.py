@@ -101,9 +101,8 @@ def test_max_sessions_leads_to_a_second_login(sudo: Callable[..., object], pool:
 
 
 def test_max_sessions_0_is_said(sshd: Callable[..., object], pool: Pool) -> None:
-    with sshd("MaxSessions 0") as server:  # type: ignore[attr-defined]
-        with pytest.raises(Unreachable, match="opens no session"):
-            pool.channel(server.target())
+    with sshd("MaxSessions 0") as server, pytest.raises(Unreachable, match="opens no session"):  # type: ignore[attr-defined]
+        pool.channel(server.target())
 
 
 REFUSALS = {
@@ -119,7 +118,7 @@ REFUSALS = {
 def test_sudo_refusals_say_what_to_do(
     sudo: Callable[..., object], packed: bytes, mode: str, password: str | None, reason: str, hint: str
 ) -> None:
-    pool = Pool(Limits(connect=6, start=1.5, silence=2), packed=packed)
+    pool = Pool(Limits(start=3.0 if mode == "own question" else 20.0), packed=packed)
     begin = time.monotonic()
     with sudo(mode) as server:  # type: ignore[attr-defined]
         with pytest.raises(Unreachable) as caught:
@@ -130,20 +129,18 @@ def test_sudo_refusals_say_what_to_do(
     assert reason in caught.value.reason
     assert hint in caught.value.hint
     assert "[nodectl-" not in caught.value.reason + caught.value.hint
-    assert mode == "own question" or time.monotonic() - begin < 1.5
+    assert time.monotonic() - begin < 10  # at once, and not at the end of Limits.start
 
 
 def test_a_wrong_password_is_given_once(sudo: Callable[..., object], pool: Pool, tmp_path: Path) -> None:
-    with sudo("asks") as server:  # type: ignore[attr-defined]
-        with pytest.raises(Unreachable):
-            pool.channel(server.target(), become("wrong"))
+    with sudo("asks") as server, pytest.raises(Unreachable):  # type: ignore[attr-defined]
+        pool.channel(server.target(), become("wrong"))
     assert len((tmp_path / "bin" / "seen").read_text().splitlines()) == 1
 
 
 def test_python_missing_behind_sudo_is_about_python(sudo: Callable[..., object], pool: Pool) -> None:
-    with sudo("absent python") as server:  # type: ignore[attr-defined]
-        with pytest.raises(Unreachable) as caught:
-            pool.channel(server.target(), become(None))
+    with sudo("absent python") as server, pytest.raises(Unreachable) as caught:  # type: ignore[attr-defined]
+        pool.channel(server.target(), become(None))
     assert caught.value.why == "python"
 
 
@@ -151,9 +148,8 @@ def test_without_sudo_on_the_node(tmp_path: Path, sshd: Callable[..., object], p
     (tmp_path / "bin").mkdir()
     for name in ("env", "sh"):
         (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
-    with sshd(f"SetEnv PATH={tmp_path / 'bin'}") as server:  # type: ignore[attr-defined]
-        with pytest.raises(Unreachable) as caught:
-            pool.channel(server.target(), become(None))
+    with sshd(f"SetEnv PATH={tmp_path / 'bin'}") as server, pytest.raises(Unreachable) as caught:  # type: ignore[attr-defined]
+        pool.channel(server.target(), become(None))
     assert (caught.value.why, caught.value.reason) == ("sudo", "n1: sudo is not installed")
 
 
