@@ -9,8 +9,9 @@ from typing import List
 
 from nodectl.agent.contract import Failed
 
+# Everything is imported while we are root: the interpreter may lie where the account cannot read.
 _BECOME = """\
-import os, pwd, sys
+import itertools, json, mmap, os, pwd, random, sys, tempfile, threading, time, typing
 user = sys.argv[1]
 if user:
     entry = pwd.getpwnam(user)

@@ -88,13 +88,19 @@ def wished(args: Args) -> List[Key]:
 
 
 def _valid(key: Key) -> bool:
-    """The blob names its own type: a key cut in the middle or pasted with the wrong type does not."""
+    """The blob is a row of length-prefixed fields, the first of which is its type: a key cut off or of another type is not."""
     try:
         raw = base64.b64decode(key.blob, validate=True)
     except (binascii.Error, ValueError):
         return False
-    length = int.from_bytes(raw[:4], "big")
-    return raw[4 : 4 + length].decode("ascii", "replace") == key.type and len(raw) > 4 + length
+    fields: List[bytes] = []
+    while len(raw) >= 4:
+        length = int.from_bytes(raw[:4], "big")
+        if len(raw) < 4 + length:
+            return False
+        fields.append(raw[4 : 4 + length])
+        raw = raw[4 + length :]
+    return not raw and len(fields) > 1 and fields[0] == key.type.encode("utf-8")
 
 
 def read(system: System, args: Args) -> State:

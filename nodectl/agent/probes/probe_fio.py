@@ -47,6 +47,8 @@ def act(system: System, args: Args, check: bool) -> Outcome:
     if info is None or not os.path.isdir(args["path"]):
         raise Failed(f"{args['path']} is no folder: the test writes a file of its own below a folder, never to a device")
     size, block = size_of("size", args["size"]), size_of("bs", args["bs"])
+    if args["direct"] and block % 512:
+        raise Failed(f"bs {args['bs']} is {block} bytes: direct I/O needs a multiple of the sector size (512), better 4096")
     timeout = args["timeout"] or args["runtime"] * 3 + args["ramp_time"] + 60.0
     with measured_folder(system, args["path"], size * args["numjobs"]) as folder:
         if system.which("fio") is None:

@@ -1,0 +1,349 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from nodectl.agent import as_user, direct_io, measured_folder, rclone_rc
+from nodectl.agent.contract import Failed
+from nodectl.agent.modules import object_flush
+from nodectl.agent.probes import probe_clock, probe_fio, probe_limits, probe_mounts, probe_object_mount, probe_phases, probe_route, probe_storage_target
+from nodectl.agent.system import Mount, System
+from tests.agent.modules_sys.scripted import Scripted, filled, reason
+
+
+def test_clock() -> None:
+    before = time.time_ns()
+    values = probe_clock.act(System(), {}, False).values
+    assert before <= values["time_ns"] <= time.time_ns()
+    assert len(values["boot_id"]) == 36
+
+
+def test_limits_are_those_of_this_process() -> None:
+    import resource
+
+    values = probe_limits.act(System(), filled(probe_limits.SPEC, unit=False), False).values
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert values["login"]["nofile"]["soft"] == (-1 if soft == resource.RLIM_INFINITY else soft)
+    assert values["unit"] is None
+    assert values["unit_error"] == "not asked for"
+
+
+def test_limits_of_a_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "isdir", lambda path: True)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    args = filled(probe_limits.SPEC)
+    good = Scripted({"systemd-run": (0, '{"memlock": {"soft": 8, "hard": 8}}', "")})
+    assert probe_limits.act(good, args, False).values["unit"] == {"memlock": {"soft": 8, "hard": 8}}
+    bad = Scripted({"systemd-run": (1, "", "no bus")})
+    assert probe_limits.act(bad, args, False).values["unit_error"] == "no bus"
+    odd = Scripted({"systemd-run": (0, "what", "")})
+    assert "no answer" in probe_limits.act(odd, args, False).values["unit_error"]
+
+
+def test_mounts_compares_fstab_with_the_table(tmp_path: Path) -> None:
+    (tmp_path / "fstab").write_text("x /dev/shm/ tmpfs defaults 0 0\ny /not/there xfs nofail 0 0\nz /later xfs noauto 0 0\nw none swap sw 0 0\n")
+    values = probe_mounts.act(System(), filled(probe_mounts.SPEC, fstab=str(tmp_path / "fstab")), False).values
+    assert [(m["path"], m["present"], m["answers"]) for m in values["mounts"]] == [("/dev/shm", True, True), ("/not/there", False, False)]
+    assert values["all_present"] is False
+    assert values["mounts"][1]["reason"] == "nothing is mounted on /not/there"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to try as another account")
+def test_mounts_tries_to_write_as_the_user() -> None:
+    values = probe_mounts.act(System(), filled(probe_mounts.SPEC, paths=["/dev/shm", "/proc"], user="nobody"), False).values
+    assert [m["writable"] for m in values["mounts"]] == [True, False]
+    assert "nobody cannot write" in values["mounts"][1]["reason"]
+
+
+def test_unknown_user_is_named() -> None:
+    assert "no user who-is-this" in reason(lambda: as_user.command("who-is-this", "", []))
+
+
+ROUTE = json.dumps([{"dst": "10.0.0.2", "dev": "ib0", "prefsrc": "10.0.0.1"}])
+
+
+def test_route(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "n1.rack")
+    hosts = b"127.0.0.1 localhost\n127.0.1.1 n1 # debian\n10.0.0.9 n1.rack\n"
+    answers: dict[str, Any] = {
+        "ip -j route get 10.0.0.2": (0, ROUTE, ""), "ip -j route get 10.0.0.3": (2, "", "RTNETLINK answers: Network is unreachable"),
+        "ip -j route get 10.0.0.1": (0, json.dumps([{"type": "local", "dev": "lo", "prefsrc": "10.0.0.1"}]), ""),
+        "getent ahosts n2": (0, "10.0.0.2 STREAM n2\n", ""), "getent ahosts n9": (2, "", ""),
+    }
+    system = Scripted(answers, {"/etc/hosts": hosts, "/sys/class/net/ib0/mtu": b"2044\n", "/sys/class/net/ib0/speed": b"400000\n"})
+    outcome = probe_route.act(system, filled(probe_route.SPEC, peers=["10.0.0.2", "n2", "10.0.0.3", "n9", "10.0.0.1"]), False)
+    assert (outcome.values["interface"], outcome.values["source"], outcome.values["mtu"], outcome.values["speed"]) == ("ib0", "10.0.0.1", 2044, 400000)
+    assert [bool(r["error"]) for r in outcome.values["routes"]] == [False, False, True, True, True]
+    assert "own name n1 to 127.0.1.1" in outcome.warnings[0]
+    assert len(outcome.warnings) == 4
+
+
+def test_storage_target(tmp_path: Path) -> None:
+    values = probe_storage_target.act(System(), filled(probe_storage_target.SPEC, path="/dev/shm/not/yet"), False).values
+    assert (values["target"], values["is_tmpfs"], values["exists"]) == ("/dev/shm", True, False)
+    assert 0 < values["free_bytes"] <= values["total_bytes"]
+    assert values["mem_total_bytes"] > 2**28
+
+
+def test_storage_target_takes_the_topmost_mount() -> None:
+    table = [Mount("a", "/", "ext4", "rw", "/", "1:1"), Mount("b", "/data", "xfs", "rw", "/", "1:2"), Mount("c", "/data", "fuse.x", "rw", "/", "0:9"), Mount("d", "/data2", "xfs", "rw", "/", "1:3")]
+    found = probe_storage_target.mount_of(Scripted({}, {}, table), "/data/x")
+    assert found is not None
+    assert found.source == "c"
+
+
+def fio_json(**job: Any) -> dict[str, Any]:
+    side = {"io_bytes": 4096000, "bw": 2000000, "bw_bytes": 2048000000, "iops": 500.0, "runtime": 2, "clat_ns": {"percentile": {"50.000000": 1000, "99.000000": 2000}}}
+    return {"fio version": "fio-3.33", "jobs": [dict({"error": 0, "read": side, "write": side}, **job)]}
+
+
+def test_fio_json_between_other_lines() -> None:
+    data, notes = probe_fio.cut_json('note: both iodepth >= 1 {and} psync\n{"a": {"b": 1}}\nfio: io_u error\n')
+    assert data == {"a": {"b": 1}}
+    assert notes == ["note: both iodepth >= 1 {and} psync", "fio: io_u error"]
+    assert "no JSON" in reason(lambda: probe_fio.cut_json("nothing { here"))
+
+
+def test_fio_figures_are_bytes() -> None:
+    values = probe_fio.judge_fio(fio_json(), "write", 0, [])
+    assert values["bytes_per_second"] == 2.048e9
+    assert values["latency_s"] == {"p50": 1e-6, "p99": 2e-6}
+    assert values["method"] == "fio-3.33"
+
+
+@pytest.mark.parametrize(
+    ("data", "rc", "says"),
+    [
+        (fio_json(error=28), 1, "No space left on device (error 28)"),
+        (fio_json(error=5), 0, "error 5"),
+        ({"jobs": []}, 1, "exit code 1"),
+        (fio_json(write={"io_bytes": 0, "runtime": 0}), 0, "moved no data"),
+    ],
+)
+def test_fio_that_failed_is_no_figure(data: dict[str, Any], rc: int, says: str) -> None:
+    assert says in reason(lambda: probe_fio.judge_fio(data, "write", rc, []))
+
+
+def left(folder: Path) -> list[str]:
+    return [name for name in os.listdir(folder) if name.startswith(".nodectl")]
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed here")
+@pytest.mark.parametrize("rw", ["write", "randread"])
+def test_fio_for_real(tmp_path: Path, rw: str) -> None:
+    values = probe_fio.act(System(), filled(probe_fio.SPEC, path=str(tmp_path), rw=rw, bs="4k", size="1MiB", runtime=0.2), False).values
+    assert values["method"].startswith("fio-")
+    assert values["bytes_per_second"] > 0
+    assert values["conditions"]["bs"] == 4096
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("rw", ["write", "randwrite", "read", "randread"])
+def test_without_fio_python_measures_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rw: str) -> None:
+    system = System()
+    monkeypatch.setattr(system, "which", lambda name: None if name == "fio" else shutil.which(name))
+    values = probe_fio.act(system, filled(probe_fio.SPEC, path=str(tmp_path), rw=rw, bs="64KiB", size="1MiB", runtime=0.1), False).values
+    assert "fio is not installed" in values["method"]
+    assert values["bytes_per_second"] > 0
+    assert values["conditions"]["iodepth"] == 1
+    assert left(tmp_path) == []
+
+
+def test_fio_refuses_before_writing(tmp_path: Path) -> None:
+    assert "is no folder" in reason(lambda: probe_fio.act(System(), filled(probe_fio.SPEC, path="/dev/null"), False))
+    assert "bytes free" in reason(lambda: probe_fio.act(System(), filled(probe_fio.SPEC, path=str(tmp_path), size="900TB"), False))
+    assert "multiple of the sector size" in reason(lambda: probe_fio.act(System(), filled(probe_fio.SPEC, path=str(tmp_path), bs="1000"), False))
+    assert probe_fio.act(System(), filled(probe_fio.SPEC, path=str(tmp_path)), True).skipped
+    assert left(tmp_path) == []
+
+
+def test_folder_is_removed_when_the_test_fails(tmp_path: Path) -> None:
+    def broken_off() -> None:
+        with measured_folder.measured_folder(System(), str(tmp_path), 1) as folder:
+            (Path(folder) / "data").write_bytes(b"x")
+            raise Failed("stopped")
+
+    assert reason(broken_off) == "stopped"
+    assert left(tmp_path) == []
+
+
+def test_child_that_fails_says_why(tmp_path: Path) -> None:
+    said = reason(lambda: measured_folder.in_child(System(), "", {"what": "phases", "folder": str(tmp_path / "gone")}, 10.0))
+    assert "KeyError" in said or "No such file" in said
+
+
+def small_phases(folder: str, **more: Any) -> dict[str, Any]:
+    return filled(probe_phases.SPEC, path=folder, batches=2, batch_size="64KiB", samples=4, model_size="1MiB", checkpoint_size="1MiB", **more)
+
+
+def test_phases(tmp_path: Path) -> None:
+    values = probe_phases.act(System(), small_phases(str(tmp_path)), False).values
+    assert values["batch_read"]["bytes"] == 2 * 65536
+    assert values["model_load"]["bytes"] == values["checkpoint_write"]["bytes"] == 1024**2
+    for phase in ("batch_read", "model_load", "checkpoint_write"):
+        assert values[phase]["bytes_per_second"] == pytest.approx(values[phase]["bytes"] / values[phase]["seconds"])
+    assert values["conditions"]["samples"] == 4
+    assert left(tmp_path) == []
+    assert probe_phases.act(System(), small_phases(str(tmp_path)), True).skipped
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to measure as another account")
+def test_phases_as_a_user_on_memory() -> None:
+    values = probe_phases.act(System(), small_phases("/dev/shm", user="nobody"), False).values
+    assert values["conditions"]["fstype"] == "tmpfs"
+    assert left(Path("/dev/shm")) == []
+    assert "cannot make a folder" in reason(lambda: probe_phases.act(System(), small_phases("/sys", user="nobody"), False))
+
+
+def test_quantiles() -> None:
+    assert [direct_io.quantile([4, 1, 3, 2], share) for share in (0.25, 0.5, 0.75, 1.0)] == [1, 2, 3, 4]
+    assert direct_io.quantile([7.0], 0.99) == 7.0
+
+
+def test_threads_raise_the_first_error() -> None:
+    def work(item: int) -> int:
+        if item == 3:
+            raise OSError("three")
+        return item * 2
+
+    assert direct_io.on_threads(4, [1, 2], work) == [2, 4]
+    with pytest.raises(OSError, match="three"):
+        direct_io.on_threads(2, [1, 2, 3, 4], work)
+
+
+class Rc(BaseHTTPRequestHandler):
+    """vfs/stats as rclone 1.60 answers; ``queue`` is what it shows, one entry per question, the last one for ever."""
+
+    queue: ClassVar[list[dict[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        good = self.headers.get("Authorization") == "Basic dTpw"
+        stats = self.queue.pop(0) if len(self.queue) > 1 else self.queue[0]
+        body = json.dumps(stats if good else {"error": "no"}).encode()
+        self.send_response(200 if good else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        return None
+
+
+@pytest.fixture
+def rc(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    server = HTTPServer(("127.0.0.1", 0), Rc)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    env = tmp_path / "rc.env"
+    env.write_text("RCLONE_RC_USER=u\nRCLONE_RC_PASS=p\n")
+    env.chmod(0o600)
+    yield {"url": f"http://127.0.0.1:{server.server_port}", "env_file": str(env), "interval": 0.01, "timeout": 0.2}
+    server.shutdown()
+    server.server_close()
+
+
+def cache(queued: int = 0, uploading: int = 0, errored: int = 0, **more: Any) -> dict[str, Any]:
+    return {"diskCache": dict({"uploadsQueued": queued, "uploadsInProgress": uploading, "erroredFiles": errored}, **more)}
+
+
+def flush(rc: dict[str, Any], queue: list[dict[str, Any]], **more: Any) -> Any:
+    Rc.queue = queue
+    return object_flush.act(System(), filled(object_flush.SPEC, **dict(rc, **more)), False)
+
+
+def test_flush_waits_for_the_queue(rc: dict[str, Any]) -> None:
+    outcome = flush(rc, [cache(2), cache(0, 1), cache(), cache(1), cache()], timeout=5)
+    assert outcome.values["queued"] == 0
+    assert len(Rc.queue) == 1
+
+
+@pytest.mark.parametrize("stuck", [cache(2), cache(0, 1), cache(0, 0, 1)])
+def test_flush_gives_up_and_says_what_is_left(rc: dict[str, Any], stuck: dict[str, Any]) -> None:
+    with pytest.raises(Failed, match="not everything is in the object store") as raised:
+        flush(rc, [stuck])
+    assert sum(raised.value.values[key] for key in ("queued", "uploading", "errored")) > 0
+    assert " u " not in raised.value.msg
+
+
+def test_flush_believes_the_cache_records(rc: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "meta").mkdir()
+    (tmp_path / "meta" / "a").write_text('{"Size": 1, "Dirty": true}')
+    (tmp_path / "meta" / "b").write_text('{"Size": 1, "Dirty": false}')
+    assert "1 not uploaded" in reason(lambda: flush(rc, [cache(pathMeta=str(tmp_path / "meta"))]))
+
+
+def test_flush_without_a_cache_is_done(rc: dict[str, Any]) -> None:
+    assert flush(rc, [{"fs": "x"}]).values["dirty"] == 0
+
+
+def test_flush_unknown_is_not_done(rc: dict[str, Any], tmp_path: Path) -> None:
+    assert "cannot be known" in reason(lambda: flush(rc, [{"diskCache": {"uploadsQueued": 0}}]))
+    (tmp_path / "rc.env").write_text("RCLONE_RC_USER=u\nRCLONE_RC_PASS=wrong\n")
+    assert "401" in reason(lambda: flush(rc, [cache()]))
+    (tmp_path / "rc.env").chmod(0o644)
+    said = reason(lambda: flush(rc, [cache()]))
+    assert "set 0600" in said
+    assert "wrong" not in said
+    assert "does not answer" in reason(lambda: rclone_rc.call(System(), "http://127.0.0.1:9", "", "vfs/stats", 1.0))
+    assert "this node only" in reason(lambda: rclone_rc.call(System(), "http://10.0.0.1:9", "", "vfs/stats", 1.0))
+    assert "there is no" in reason(lambda: rclone_rc.credentials(System(), str(tmp_path / "none")))
+
+
+def object_mount(table: list[Mount], **args: Any) -> Any:
+    return probe_object_mount.act(Scripted({}, {}, table), filled(probe_object_mount.SPEC, **args), False)
+
+
+def test_object_mount_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "stray").touch()
+    values = object_mount([], path=str(tmp_path)).values
+    assert (values["mounted"], values["answers"], values["usable"], values["hidden_entries"]) == (False, False, False, 1)
+    assert "1 entries that were written beside the store" in values["reason"]
+    assert "nothing is mounted" in reason(lambda: object_mount([], path="/no/where", require=True))
+    wrong = [Mount("/dev/x", str(tmp_path), "xfs", "rw", "/", "1:1")]
+    assert "xfs is mounted on" in object_mount(wrong, path=str(tmp_path)).values["reason"]
+
+
+@pytest.fixture
+def rclone_mount(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """A real mount of a folder through rclone with a write cache."""
+    if os.geteuid() != 0 or shutil.which("rclone") is None or not os.path.exists("/dev/fuse"):
+        pytest.skip("needs root, rclone and /dev/fuse")
+    for name in ("remote", "mnt", "cache"):
+        (tmp_path / name).mkdir()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    env = tmp_path / "rc.env"
+    env.write_text("RCLONE_RC_USER=u\nRCLONE_RC_PASS=p\n")
+    env.chmod(0o600)
+    argv = ["rclone", "mount", str(tmp_path / "remote"), str(tmp_path / "mnt"), "--vfs-cache-mode", "full", "--cache-dir", str(tmp_path / "cache"), "--vfs-write-back", "1s", "--rc"]
+    process = subprocess.Popen([*argv, "--rc-addr", f"127.0.0.1:{port}", "--allow-other"], env=dict(os.environ, RCLONE_RC_USER="u", RCLONE_RC_PASS="p"), stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 10
+    while not os.path.ismount(tmp_path / "mnt") and time.monotonic() < end:
+        time.sleep(0.05)
+    yield {"path": str(tmp_path / "mnt"), "url": f"http://127.0.0.1:{port}", "env_file": str(env), "remote": tmp_path / "remote"}
+    subprocess.run(["fusermount3", "-u", str(tmp_path / "mnt")], check=False)
+    process.terminate()
+    process.wait(timeout=10)
+
+
+def test_a_real_object_mount_is_used_and_flushed(rclone_mount: dict[str, Any]) -> None:
+    asked = {key: rclone_mount[key] for key in ("path", "url", "env_file")}
+    values = probe_object_mount.act(System(), filled(probe_object_mount.SPEC, **asked), False).values
+    assert (values["reason"], values["mounted"], values["answers"], values["usable"], values["written"]) == ("", True, True, True, True)
+    assert values["fstype"] == "fuse.rclone"
+    assert values["stats"]["errored"] == 0
+    Path(rclone_mount["path"], "kept").write_bytes(b"kept" * 1000)
+    done = object_flush.act(System(), filled(object_flush.SPEC, url=asked["url"], env_file=asked["env_file"], timeout=20, interval=0.1), False)
+    assert not done.failed
+    assert (rclone_mount["remote"] / "kept").read_bytes() == b"kept" * 1000
