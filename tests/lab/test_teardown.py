@@ -103,7 +103,7 @@ def test_status_of_no_lab_is_no_lab(tmp_path: Path) -> None:
 
 
 def test_a_lab_that_is_up_is_not_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(needs, "require", lambda s3: None)
+    monkeypatch.setattr(needs, "require", lambda s3, hosts: None)
     state = LabState("id", "dev", tmp_path, phase="up")
     state.save()
     with pytest.raises(LabProblem, match="lab 'dev' is already up"):
@@ -112,7 +112,7 @@ def test_a_lab_that_is_up_is_not_started_again(tmp_path: Path, monkeypatch: pyte
 
 
 def test_files_that_no_lab_made_are_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(needs, "require", lambda s3: None)
+    monkeypatch.setattr(needs, "require", lambda s3, hosts: None)
     (tmp_path / "hosts.yaml").write_text("all: {}")
     with pytest.raises(LabProblem, match=r"hosts\.yaml exist already and were not made by a lab"):
         lifecycle.up(LabPlan(dir=tmp_path))
