@@ -118,7 +118,7 @@ class Link:
         except ChannelException as error:
             raise SessionRefused(str(error.text)) from None
         except (SSHException, EOFError, OSError) as error:
-            reason = f"{who}: the server did not start a command: {error or type(error).__name__}"
+            reason = f"{who}: the server did not start a command: {str(error) or type(error).__name__}"
             raise Unreachable("closed", reason, "may the account run commands (shell, ForceCommand)?") from None
         return SshLine(channel, self)
 
@@ -317,7 +317,7 @@ class Dialer:
         except (SSHException, EOFError, OSError) as error:
             if self._left() <= 0.2:
                 raise Unreachable("timeout", f"{hop}: {before} did not reach {goal} within {self._seconds:g} s", "is the node up?") from None
-            raise Unreachable("hop", f"the line to {before} broke: {error or type(error).__name__}") from None
+            raise Unreachable("hop", f"the line to {before} broke: {str(error) or type(error).__name__}") from None
 
     def _connection(self, hop: Hop, sock: socket.socket | Tunnel) -> Connection:
         """fabric's connection, with the parts replaced that would trust, guess or wait for ever."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import shlex
 import time
@@ -21,6 +22,10 @@ MAX_NOISE = 64 * 1024
 
 # How long we wait for the exit status of a process that closed its streams.
 STATUS_WAIT = 2.0
+
+
+# The loader's own words with a version behind them (a shell that echoes commands prints the words without), or Python 2's.
+_TOO_OLD = re.compile(r"Python 3\.8 or later is needed, this is \d|Unknown option: -I")
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,7 @@ class _Start:
         if f"{python}: command not found" in said.lower() or (status in (126, 127) and "sudo" not in said):
             reason = f"{self._who}: there is no interpreter '{python}' ({said or f'exit status {status}'})"
             return Unreachable("python", reason, "install python3, or set ansible_python_interpreter to its path")
-        if "Python 3.8 or later" in said or "Unknown option: -I" in said:
+        if _TOO_OLD.search(said):
             return Unreachable("python", f"{self._who}: '{python}' is too old ({said})", "set ansible_python_interpreter to a Python 3.8 or later")
         refused = self._order.sudo.refused(said) if self._order.sudo else None
         return refused or Unreachable("closed", f"{self._who}: {reason}, exit status {status}", f"it printed: {said}" if said else "")
@@ -151,7 +156,7 @@ def start(line: Line, order: Order, bundle: bytes, who: str, seconds: float) -> 
     except BadFrame as error:
         raise Unreachable("protocol", f"{who}: the agent's first bytes are not a frame: {error}", "does something else write to its standard output?") from None
     except (OSError, EOFError) as error:
-        raise Unreachable("closed", f"{who}: the line broke while the agent was starting: {error or type(error).__name__}") from None
+        raise Unreachable("closed", f"{who}: the line broke while the agent was starting: {str(error) or type(error).__name__}") from None
 
 
 def _excerpt(noise: bytes) -> str:

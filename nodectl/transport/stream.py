@@ -128,7 +128,7 @@ class AgentChannel:
             except TimeoutError:
                 self._lose(f"it took no byte from us for {self._silence:g} s", _SILENCE_HINT)
             except (OSError, EOFError) as error:
-                self._lose(f"the connection broke ({error or type(error).__name__})")
+                self._lose(f"the connection broke ({str(error) or type(error).__name__})")
         self._refuse_if_broken(None)
 
     def _refuse_if_broken(self, sent: SentStep | None) -> None:
@@ -149,7 +149,7 @@ class AgentChannel:
         except BadFrame as error:
             self._lose(f"the agent's stream is damaged: {error}", "does something else write to its standard output?")
         except (OSError, EOFError) as error:
-            self._lose(f"the connection broke ({error or type(error).__name__})")
+            self._lose(f"the connection broke ({str(error) or type(error).__name__})")
         except Exception as error:  # noqa: BLE001  a thread's edge: whoever waits must hear of it
             self._lose(f"nodectl's reader failed, a bug: {type(error).__name__}: {error}")
         finally:
@@ -180,11 +180,12 @@ class AgentChannel:
             raise BadFrame(f"unexpected frame '{frame.type}'")
 
     def _settle(self, step_id: int, outcome: dict[str, Any]) -> None:
+        result = outcome_from_json(outcome)
         with self._state:
             sent = self._pending.pop(step_id, None)
         if sent is None:
             raise BadFrame(f"an outcome for step {step_id}, which is not on its way")
-        sent.future.set_result(outcome_from_json(outcome))
+        sent.future.set_result(result)
 
     def _crashed(self, step_id: int | None, traceback: str) -> None:
         with self._state:

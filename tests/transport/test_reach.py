@@ -68,7 +68,11 @@ def test_dns(pool: Pool) -> None:
 
 
 def test_a_resolver_that_never_answers_is_bounded(packed: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: time.sleep(2) or [])
+    def slow(*_: object, **__: object) -> list[object]:
+        time.sleep(2)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
     pool = Pool(Limits(connect=0.3), packed=packed)
     begin = time.monotonic()
     error = unreachable(pool, Target("n1", "slow.example", 22, "ops", options=NO_CONFIG))
