@@ -244,14 +244,14 @@ class _Scope:
         try:
             value = self.text(text)
         except UndefinedUse as use:
-            return Missing(hint=f"{use.undefined.said}, needed by '{inside}'", obj=use.undefined._undefined_obj, name=use.undefined._undefined_name)
+            return _needed(use.undefined, inside)
         except UndefinedName as error:
             return Missing(hint=error.message)
         except TemplateError as error:
             if "needs itself" in error.message:
                 raise
             return Broken(hint=error.message, name=inside)
-        return value
+        return _needed(value, inside) if isinstance(value, Missing) else value
 
     def text(self, text: str) -> Any:
         try:
@@ -433,6 +433,13 @@ def _no_clock(*_args: Any, **_options: Any) -> Any:
 
 def _undef(hint: str = "") -> Missing:
     return Missing(hint=hint or "a value marked as undefined was used")
+
+
+def _needed(undefined: Missing, variable: str) -> Missing:
+    """The same undefined value, which now also says which variable needed it."""
+    if undefined._undefined_hint:
+        return undefined
+    return Missing(hint=f"{undefined.said}, needed by '{variable}'", obj=undefined._undefined_obj, name=undefined._undefined_name)
 
 
 def _joined(values: Any) -> Any:
