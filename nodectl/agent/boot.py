@@ -6,9 +6,11 @@ Nothing of it stays on the node's disk: blobs lie in files without a name. End o
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import pwd
 import queue
+import select
 import signal
 import socket
 import sys
@@ -16,7 +18,7 @@ import tempfile
 import threading
 import traceback
 from types import FrameType
-from typing import Any, BinaryIO, Callable, Dict, Optional, Set
+from typing import Any, BinaryIO, Dict, Optional, Set, cast
 
 from nodectl.agent.processes import GRACE, Stopper
 from nodectl.agent.runner import OUR_BUG, run_step
@@ -38,14 +40,17 @@ class Leave(Exception):
 
 
 class Agent:
-    """Serves one controller. ``source`` gives what arrived, at most so many bytes, b"" at the end; ``sink`` is a file descriptor.
+    """Serves one controller over two file descriptors; ``ahead`` are bytes that were already read from ``source``.
 
     ``serve`` is the reader; worker and beat are threads of their own.
     """
 
-    def __init__(self, source: Callable[[int], bytes], sink: int) -> None:
+    def __init__(self, source: int, sink: int, ahead: bytes = b"", wake: Optional[int] = None) -> None:
         self._source = source
         self._sink = sink
+        self._ahead = ahead
+        # Readable when a signal came: the system may deliver it to another thread, and a read of this one would sleep on.
+        self._wake = wake
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._steps: "queue.Queue[Optional[Step]]" = queue.Queue()
@@ -92,13 +97,23 @@ class Agent:
     def _read(self) -> None:
         decoder = Decoder()
         while True:
-            data = self._source(PIECE)
+            data = self._arrived()
             if not data:
                 return
             for frame in decoder.feed(data):
                 if frame.type == "bye":
                     return
                 self._take(frame)
+
+    def _arrived(self) -> bytes:
+        ahead, self._ahead = self._ahead, b""
+        if ahead:
+            return ahead
+        waiting = [self._source] if self._wake is None else [self._source, self._wake]
+        while True:
+            ready, _, _ = select.select(waiting, [], [])
+            if self._source in ready:
+                return os.read(self._source, PIECE)
 
     def _take(self, frame: Frame) -> None:
         if frame.type == "step":
@@ -203,6 +218,23 @@ def _leave(number: int, _frame: Optional[FrameType]) -> None:
     raise Leave(f"signal {number}")
 
 
+def _read_ahead() -> bytes:
+    """What the loader, which read our sources through a buffer, took from the pipe beyond them."""
+    os.set_blocking(0, False)
+    try:
+        return cast(io.BufferedReader, sys.stdin.buffer).peek()
+    finally:
+        os.set_blocking(0, True)
+
+
+def _wake() -> int:
+    """A descriptor that becomes readable with every signal."""
+    readable, writable = os.pipe()
+    os.set_blocking(writable, False)
+    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+    return readable
+
+
 def main() -> None:
     """Take stdin and stdout for frames, give everything else stderr, serve, and be gone."""
     sink = os.dup(1)
@@ -210,8 +242,7 @@ def main() -> None:
     os.umask(0o022)
     for number in SIGNALS:
         signal.signal(number, _leave)
-    # The buffered reader, not the descriptor: the loader that read our sources may have read ahead, into the frames.
-    code = Agent(sys.stdin.buffer.read1, sink).serve()
+    code = Agent(0, sink, _read_ahead(), _wake()).serve()
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.flush()
     os._exit(code)  # not exit(): a worker stuck in the kernel must not keep the process

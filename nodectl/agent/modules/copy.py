@@ -61,13 +61,12 @@ def _is_folder(args: Args) -> bool:
 
 
 def _dest(system: System, args: Args) -> str:
-    """The file that is meant: inside dest where that is a folder. A whole folder with remote_src goes into dest by the rules of cp."""
+    """The file that is meant: inside dest where that is a folder. A whole folder (remote_src) goes into dest; with a / at its end, its content does."""
     dest = os.path.expanduser(args["dest"])
     src = args["src"] or ""
     into = _is_folder(args) or os.path.isdir(dest)
     if args["remote_src"] and os.path.isdir(src):
-        name = "" if src.endswith("/") else os.path.basename(src)
-        return os.path.join(dest, name).rstrip("/") if into or src.endswith("/") else dest
+        return (dest if src.endswith("/") else os.path.join(dest, os.path.basename(src))).rstrip("/")
     if into and not os.path.basename(src):
         raise Failed(f"can not use content with a dir as dest: {dest}", dest=dest)
     return os.path.join(dest, os.path.basename(src)) if into else dest
