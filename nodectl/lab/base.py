@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nodectl.lab import repo
 from nodectl.lab.machine import attempt, remove_tree, run, unmount
-from nodectl.lab.plan import LAB_USER
+from nodectl.lab.plan import LAB_USER, plain_path
 from nodectl.lab.problem import LabProblem
 from nodectl.lab.state import locked
 
@@ -54,7 +54,8 @@ class Base:
 
 
 def cache_folder() -> Path:
-    return Path(os.environ.get(CACHE_VARIABLE) or DEFAULT_CACHE)
+    """The cache, as an absolute path. Raises LabProblem for one that no overlay mount could name."""
+    return plain_path(Path(os.environ.get(CACHE_VARIABLE) or DEFAULT_CACHE).absolute(), CACHE_VARIABLE)
 
 
 def key(mirror: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nodectl.lab import cgroups, torch_share
-from nodectl.lab.machine import GONE_S, TOOL_TIMEOUT_S, attempt, kill_all, marked, processes, remove_tree, run, start, unmount, until
+from nodectl.lab.machine import TOOL_TIMEOUT_S, attempt, kill_all, marked, processes, remove_tree, run, start, unmount, until
 from nodectl.lab.network import NAMESPACES, host_namespace
 from nodectl.lab.plan import LAB_USER, REPO_PORT, SERVICES_OCTET, address, disk_node
 from nodectl.lab.problem import LabProblem
@@ -215,6 +215,4 @@ def power_off(state: LabState, host: str) -> None:
 def remove(state: LabState, host: LabHost) -> None:
     """Takes the host's tree away, for a fresh one. The host must be off."""
     unmount(tree(state, host.name))
-    if not until(lambda: not marked(mark(state, host.name)), GONE_S):
-        raise LabProblem(f"host {host.name} is still running")
     remove_tree(state.host_dir(host.name))

@@ -53,9 +53,15 @@ class LabPlan:
         if not 0 <= self.disks <= MOST_DISKS:
             raise LabProblem(f"--disks {self.disks}: expected 0 to {MOST_DISKS}")
         folder = self.dir.absolute().resolve()
-        if not _PLAIN_PATH.fullmatch(str(folder)):
-            raise LabProblem(f"--dir {folder}: a lab's folder may hold only letters, digits, '.', '_', '-' and '/' (it becomes part of mount and ssh options)")
+        plain_path(folder, "--dir")
         return LabPlan(self.name, folder, self.hosts, self.disks, self.s3, self.torch, self.disk_bytes)
+
+
+def plain_path(folder: Path, what: str) -> Path:
+    """The same folder. Raises LabProblem for a name that would need quoting where a lab uses it."""
+    if not _PLAIN_PATH.fullmatch(str(folder)):
+        raise LabProblem(f"{what} {folder}: a lab's folder may hold only letters, digits, '.', '_', '-' and '/' (it becomes part of mount and ssh options)")
+    return folder
 
 
 def host_names(count: int) -> list[str]:

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from nodectl.lab.machine import attempt, marked, start, stop
+from nodectl.lab.machine import marked, start, stop
 from nodectl.lab.needs import rclone
 from nodectl.lab.network import bridge_namespace, within
 from nodectl.lab.plan import BUCKETS, REPO_PORT, SERVICES_OCTET, STORE_PORT, address
@@ -116,8 +116,3 @@ def stop_store(state: LabState) -> None:
 
 def running(state: LabState, service: str) -> bool:
     return bool(marked(mark(state, service)))
-
-
-def store_version() -> str:
-    """What serves the store, for `lab status`."""
-    return attempt([rclone(), "version"]).stdout.splitlines()[0]

@@ -46,6 +46,9 @@ def test_the_cache_is_where_the_variable_says(cache: Path, monkeypatch: pytest.M
     assert base.cache_folder() == cache
     monkeypatch.delenv(base.CACHE_VARIABLE)
     assert base.cache_folder() == Path("/var/cache/nodectl/lab")
+    monkeypatch.setenv(base.CACHE_VARIABLE, "/tmp/a:b")
+    with pytest.raises(LabProblem, match="NODECTL_LAB_CACHE /tmp/a:b"):
+        base.cache_folder()
 
 
 def test_the_key_changes_with_the_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
