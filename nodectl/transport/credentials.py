@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import os
+import queue
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +21,9 @@ from nodectl.transport.route import Hop
 # ssh's own order of preference.
 DEFAULT_KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 
+# An agent answers in milliseconds; asking a person to confirm comes later, with the signature.
+AGENT_WAIT = 3.0
+
 
 class Offer(NamedTuple):
     name: str
@@ -31,6 +37,7 @@ class Login:
         self._hop = hop
         self._deadline = deadline
         self._agent: Agent | None = None
+        self._held: list[Offer] | None = None
         self._tried: list[str] = []
         self._unusable: list[str] = []
         self._methods: list[str] = []
@@ -136,11 +143,29 @@ class Login:
             yield from held
 
     def _from_agent(self) -> Iterator[Offer]:
-        if self._agent is None:
+        if self._held is None:
+            self._held = self._ask_agent()
+        yield from self._held
+
+    def _ask_agent(self) -> list[Offer]:
+        """The agent's keys. It is asked beside us: a forwarded socket whose other end hangs would answer never."""
+        answer: queue.SimpleQueue[tuple[Agent, list[Offer]]] = queue.SimpleQueue()
+
+        def ask() -> None:
             with contextlib.suppress(SSHException, OSError):
-                self._agent = Agent()
-        for key in self._agent.get_keys() if self._agent else ():
-            yield Offer(f"agent:{getattr(key, 'comment', '') or 'key'}", key)
+                agent = Agent()
+                answer.put((agent, [Offer(f"agent:{getattr(key, 'comment', '') or 'key'}", key) for key in agent.get_keys()]))
+
+        if not os.environ.get("SSH_AUTH_SOCK"):
+            return []
+        thread = threading.Thread(target=ask, name="nodectl-agent", daemon=True)
+        thread.start()
+        thread.join(min(AGENT_WAIT, max(0.1, self._deadline - time.monotonic())))
+        if answer.empty():
+            self._unusable.append(f"ssh-agent at {os.environ['SSH_AUTH_SOCK']}: it does not answer")
+            return []
+        self._agent, held = answer.get()
+        return held
 
 
 def _public_blob(path: Path) -> bytes:

@@ -103,10 +103,12 @@ class Pool(Connections):
         return opened
 
     def reset(self, host: str) -> None:
-        node = self._node(host)
-        with node.lock:
-            self._shut(node)
-            node.lost = None
+        with self._lock:
+            node = self._nodes.get(host)
+        if node:
+            with node.lock:
+                self._shut(node)
+                node.lost = None
 
     def close(self) -> None:
         """Everything ends side by side; what does not end in time is dropped with its socket."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from nodectl.transport import credentials
 from nodectl.transport.channel import Unreachable
 from nodectl.transport.pool import Pool
 from nodectl.wire.secret import Secret
@@ -82,6 +84,20 @@ def test_a_refused_login_lists_what_was_offered(server: Sshd, pool: Pool, home: 
     assert f"offered: {wrong} (ssh-ed25519 SHA256:" in error.reason
     assert "login refused for user root" in error.reason
     assert "authorized_keys" in error.hint
+
+
+def test_an_agent_that_does_not_answer_is_left_aside(
+    server: Sshd, pool: Pool, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(credentials, "AGENT_WAIT", 0.3)
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(tmp_path / "dead"))
+        dead.listen()
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "dead"))
+        assert f"ssh-agent at {tmp_path}/dead: it does not answer" in auth_error(pool, replace(server.target(), key_file="")).reason
+        (home / ".ssh" / "id_ed25519").write_bytes(server.key.read_bytes())
+        assert pool.channel(replace(server.target(), key_file="")).alive
+        pool.reset("n1")
 
 
 @pytest.mark.parametrize(("content", "words"), [(None, "there is no such file"), ("nonsense", "not usable")])
