@@ -39,11 +39,11 @@ docs: $(VENV)/.test
 	$(BIN)/nodectl doc --all --out docs/modules
 
 prepare-demo:
-	@.ci/prepare $(DEMO_PACKAGES)
+	@PYTHON="$(PYTHON)" .ci/prepare $(DEMO_PACKAGES)
 	@$(MAKE) --no-print-directory $(VENV)/.demo
 
 prepare-test:
-	@.ci/prepare $(TEST_PACKAGES)
+	@PYTHON="$(PYTHON)" .ci/prepare $(TEST_PACKAGES)
 	@$(MAKE) --no-print-directory $(VENV)/.test
 
 $(VENV)/bin/python:

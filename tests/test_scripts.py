@@ -78,6 +78,32 @@ def test_without_root_everything_is_said_at_once_and_nothing_done(programs: Path
     assert not (programs / "calls").exists()
 
 
+def test_the_folder_of_a_running_lab_is_not_removed_under_it(tmp_path: Path) -> None:
+    """A lab that an interrupted test has left, and no nodectl to stop it: said, and nothing touched."""
+    left = tmp_path / ".nodectl" / "test-lab-1"
+    left.mkdir(parents=True)
+    (left / "lab.json").write_text("{}")
+    done = subprocess.run([str(ROOT / ".ci" / "clean"), ".venv/bin", ".nodectl/lab"], cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1
+    assert ".nodectl/test-lab-1" in done.stderr
+    assert (left / "lab.json").exists()
+
+
+def test_labs_are_stopped_before_their_folders_go(tmp_path: Path) -> None:
+    for name in ("lab", "test-lab-1"):
+        (tmp_path / ".nodectl" / name).mkdir(parents=True)
+        (tmp_path / ".nodectl" / name / "lab.json").write_text("{}")
+    (tmp_path / "nodectl").mkdir()
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "bin").mkdir()
+    stand_in(tmp_path / "bin", "nodectl", f'echo "$*" >> {tmp_path}/calls')
+    env = {**os.environ, "NODECTL_LAB_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run([str(ROOT / ".ci" / "clean"), "bin", ".nodectl/lab"], cwd=tmp_path, capture_output=True, text=True, timeout=30, env=env)
+    assert done.returncode == 0, done.stderr
+    assert {"lab down --dir .nodectl/lab", "lab down --dir .nodectl/test-lab-1"} == set((tmp_path / "calls").read_text().splitlines())
+    assert not (tmp_path / ".nodectl").exists()
+
+
 def test_every_target_that_help_names_exists() -> None:
     text = (ROOT / "Makefile").read_text()
     named = {line.split()[2] for line in text.splitlines() if line.startswith('\t@echo "make ')}
