@@ -19,7 +19,7 @@ SPEC = Spec(
     returns={
         "path": "as asked", "exists": "whether it is there", "target": "mount point", "fstype": "filesystem type", "source": "source", "device": "major:minor",
         "free_bytes": "free for ordinary users", "total_bytes": "size", "is_tmpfs": "memory, not disk", "is_overlay": "an overlay", "is_fuse": "a FUSE mount",
-        "kind": "nvme, disk, loop (simulated), md, device mapper, \"\"", "serial": "of the device", "mem_total_bytes": "memory of the node",
+        "kind": "nvme, disk, loop (stands in for a disk), md, device mapper, \"\"", "serial": "of the device", "mem_total_bytes": "memory of the node",
     },
     example="- probe_storage_target:\n    path: /scratch\n",
 )
@@ -69,7 +69,7 @@ def _device(live: Mount) -> Dict[str, str]:
     disk = blocks.describe(live.source, live.device, folder)
     if disk.parent:
         disk = blocks.describe(live.source, live.device, os.path.dirname(folder))
-    return {"kind": disk.kind, "serial": disk.serial}
+    return {"kind": "loop" if disk.kind == blocks.LOOP else disk.kind, "serial": disk.serial}
 
 
 def _memory(system: System) -> int:
