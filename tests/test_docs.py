@@ -12,7 +12,9 @@ import pytest
 
 from nodectl.cli.main import COMMANDS
 from nodectl.cli.module_page import module_page
+from nodectl.diagnostics.codes import CODES
 from nodectl.engine.catalogue import known, names
+from nodectl.lang.keywords import REFUSED
 from nodectl.report.exit_code import MEANING
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,7 +30,7 @@ def rows(text: str) -> Iterator[list[str]]:
     """The cells of Markdown tables, without heads and rules."""
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if line.startswith("|") and not set(cells[0]) <= {"-"} and cells[0] not in ("package", "exit code", "command"):
+        if line.startswith("|") and not set(cells[0]) <= {"-"} and cells[0] not in ("package", "exit code", "command", "keyword"):
             yield cells
 
 
@@ -85,6 +87,24 @@ def test_architecture_page_shows_rooms_and_rules() -> None:
     assert set(re.findall(r"^\| `([a-z]+)` \|", text, flags=re.MULTILINE)) == rooms
     table = tomllib.loads((ROOT / "tests" / "architecture_table.toml").read_text())
     assert [rule["why"] for rule in table["never"] if rule["why"] not in text] == []
+
+
+def test_every_refused_keyword_has_its_row() -> None:
+    page = sections((ROOT / "docs" / "deviations.md").read_text())["Keywords that are not there"]
+    told = {word for cells in rows(page) for word in re.findall(r"`([a-z_]+)`", cells[0])}
+    assert told == set(REFUSED)
+
+
+def test_codes_in_the_pages_exist() -> None:
+    used = {code for page in PAGES for code in re.findall(r"\bE\d{3}\b", page.read_text())}
+    assert used <= set(CODES)
+
+
+def test_files_named_in_the_pages_exist() -> None:
+    """`room/file.py` in the pages about the house: a file that was renamed leaves a wrong page behind."""
+    named = {name for page in ("architecture.md", "one-task.md") for name in re.findall(r"`([a-z_/]+\.py)`", (ROOT / "docs" / page).read_text())}
+    assert named
+    assert [name for name in named if not ((ROOT / name).exists() or (ROOT / "nodectl" / name).exists())] == []
 
 
 def test_the_version_is_in_the_changelog() -> None:

@@ -48,12 +48,18 @@ def _default(param: Param) -> str:
 def _meaning(name: str, param: Param, spec: Spec) -> str:
     parts = [param.help.rstrip(".")] if param.help else []
     if param.choices:
-        parts.append("one of " + ", ".join(f"`{choice}`" for choice in param.choices))
+        parts.append("one of " + ", ".join(f"`{_choice(choice)}`" for choice in param.choices))
     if param.secret:
         parts.append("secret: never shown")
     if spec.free_form == name:
         parts.append("may stand behind the module's name")
     return "; ".join(parts)
+
+
+def _choice(value: object) -> str:
+    """A line break as its escape: it would end the row."""
+    text = str(value)
+    return text if text.isprintable() else json.dumps(text)
 
 
 def _cell(text: str) -> str:

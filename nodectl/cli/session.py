@@ -53,7 +53,7 @@ class Session:
         self._live = Live(self._console, view)
         self._lock = threading.Lock()
         self._started = time.monotonic()
-        self.connections: Connections = Pool(limits)
+        self.connections: Connections = Pool(limits, progress=self._progress, warn=self._warn)
         self._about = {"run_id": folder.name, "version": version(), **about}
 
     def __enter__(self) -> Session:
@@ -70,6 +70,12 @@ class Session:
 
     def tell(self, kind: str, host: str = "", **data: Any) -> None:
         self.emit(Event(kind, time.time(), host, data))
+
+    def _progress(self, host: str, text: str) -> None:
+        self.tell("progress", host, stage="", text=text)
+
+    def _warn(self, text: str) -> None:
+        self.tell("warning", text=text)
 
     def events(self) -> list[Event]:
         """Everything so far, read back from the journal: what the handoff and the report are made from."""

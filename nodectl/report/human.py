@@ -152,7 +152,12 @@ class TaskLog:
         # What one node is busy with is for the live view; a stage of the whole run is news.
         if not event.host or self._view.verbosity > 1:
             where = f"[{event.host}] " if event.host else ""
-            yield Text(f"{where}{event.data.get('stage', '')}: {event.data.get('text', '')}", style="dim")
+            yield Text(f"{where}{progress_text(event)}", style="dim")
+
+
+def progress_text(event: Event) -> str:
+    """"stage: text"; a step that runs on a node reports without a stage."""
+    return ": ".join(str(event.data[key]) for key in ("stage", "text") if event.data.get(key))
 
 
 def rule(text: str) -> Text:

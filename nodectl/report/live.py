@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nodectl.report.fold import Summary, title
-from nodectl.report.human import TaskLog, View, ending, recap, verdict_table
+from nodectl.report.human import TaskLog, View, ending, progress_text, recap, verdict_table
 from nodectl.wire.event import Event
 
 # Columns where there is no terminal to ask: wide enough for a reason on one line, and the same in every log file.
@@ -82,7 +82,7 @@ class Live:
             now = time.monotonic()
             self._busy = {host: (title(event.data), now) for host in self._hosts} | {host: (title(event.data), now) for host in [event.host] if host}
         elif event.kind == "progress" and event.host:
-            self._busy[event.host] = (f"{event.data.get('stage', '')}: {event.data.get('text', '')}", time.monotonic())
+            self._busy[event.host] = (progress_text(event), time.monotonic())
         elif event.kind in ("task.end", "verdict", "host.unreachable", "host.lost", "host.stopped"):
             self._busy.pop(event.host, None)
             if event.kind.startswith("host."):
