@@ -94,8 +94,10 @@ def _part(inventory: Inventory, part: str) -> list[str] | None:
     if part == LOCALHOST:
         return [LOCALHOST]
     index = _INDEX.match(part)
-    if index and (index.group(1) in inventory.groups or "*" in index.group(1)):
-        return _indexed(_part(inventory, index.group(1)), index)
+    if index:
+        hosts = _part(inventory, index.group(1))
+        if hosts is not None or index.group(2) is not None:
+            return _indexed(hosts, index)
     if has_range(part) and ":" in part:
         return _ranged(inventory, part)
     if any(mark in part for mark in "*?["):

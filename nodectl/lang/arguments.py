@@ -26,6 +26,10 @@ IMPORTS = {
         },
     ),
 }  # fmt: skip
+_WORDS = {
+    "mode": "octal in quotes, such as '0644'", "bool": "true or false", "int": "a whole number", "dict": "a mapping", "list": "a list",
+    "str": "text", "path": "text",
+}  # fmt: skip
 # Parameters whose value is a condition or an expression without braces.
 _CONDITIONS = {("assert", "that")}
 _EXPRESSIONS = {("debug", "var")}
@@ -217,8 +221,7 @@ def _check_value(call: Call, name: str, checker: Checker) -> None:
 def _expected(param: Param) -> str:
     if param.choices:
         return "one of " + ", ".join(map(str, param.choices))
-    words = {"mode": "octal in quotes, such as '0644'", "bool": "true or false", "int": "a whole number", "dict": "a mapping", "list": "a list", "str": "text", "path": "text"}
-    return words.get(param.type, param.type)
+    return _WORDS.get(param.type, param.type)
 
 
 def _check_needed(call: Call, given: list[str], checker: Checker) -> None:

@@ -317,12 +317,22 @@ class _Scope:
 
 
 class _Rendered(Mapping[str, Any]):
-    """Variables seen through a scope: each is rendered when it is asked for (`vars`)."""
+    """Variables seen through a scope: each is rendered when it is asked for (`vars`).
+
+    Python gets data or an UndefinedName; a template gets an undefined part as such, so that `default` works on it.
+    """
 
     def __init__(self, scope: _Scope) -> None:
         self._scope = scope
 
     def __getitem__(self, name: str) -> Any:
+        value = self.raw(name)
+        try:
+            return _data(value)
+        except UndefinedUse as use:
+            raise self._scope.undefined(use) from None
+
+    def raw(self, name: str) -> Any:
         value = self._scope.variable(name)
         if value is missing:
             raise KeyError(name)
@@ -330,6 +340,9 @@ class _Rendered(Mapping[str, Any]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._scope.variables)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._scope.variables
 
     def __len__(self) -> int:
         return len(self._scope.variables)
@@ -380,6 +393,12 @@ class _FileEnvironment(SandboxedEnvironment):
     code_generator_class = _Generator
     context_class = _Context
     concat = staticmethod(lambda values: _joined(values))  # noqa: PLW0108  # defined below
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        return obj.raw(attribute) if isinstance(obj, _Rendered) and attribute in obj else super().getattr(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        return obj.raw(argument) if isinstance(obj, _Rendered) and argument in obj else super().getitem(obj, argument)
 
 
 class _Environment(_FileEnvironment):

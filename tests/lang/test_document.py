@@ -48,11 +48,13 @@ def test_columns_count_characters_not_bytes() -> None:
     assert value.value_at["ö"].column == 11
 
 
-WORDS = """
+# As one text: a list of so many quoted words could not be read.
+WORDS_TEXT = """
 yes Yes YES no No NO true True TRUE false False FALSE on On ON off Off OFF y n Y N
 ~ null Null NULL 0 1 -1 +1 12_000 0644 0o644 08 09 007 0x1F 0xZZ 0b101 0b102 1.5 1. .5 -.5 1e3 1.0e+3 1.5e3 .inf -.inf .NaN
 10:30 08:30 1:2:3 190:20:30.15 1.10 22.04 1.2.3 abc 1a a1 = << - -a 0_7 -0644 +0x10 ._ _1
-""".split()
+"""
+WORDS = WORDS_TEXT.split()
 
 
 @pytest.mark.parametrize("word", [word for word in WORDS if word not in ("=", "<<", "-")])

@@ -136,7 +136,7 @@ timeout: 20""",
     assert isinstance(task.args["mode"], OctalInt)
     assert (task.name, task.when, task.loop, task.loop_kind) == ("{{ n }}", ("a", "b == 1"), "{{ things }}", "loop")
     assert task.loop_control == LoopControl("thing", "i", "{{ thing.n }}", 1.0, True)
-    assert (task.register, task.vars, task.tags, task.become.enabled) == ("result", {"v": 1}, {"t"}, "{{ b }}")
+    assert (task.register, task.vars, task.tags, task.become.enabled) == ("result", {"v": 1}, frozenset({"t"}), "{{ b }}")
     assert task.environment == ({"A": 1}, "{{ env }}")
     assert (task.ignore_errors, task.changed_when, task.failed_when) == (True, (False,), ("result.rc == 2",))
     assert (task.until, task.retries, task.delay) == (("result is succeeded",), 3, "{{ d }}")
@@ -248,11 +248,11 @@ def test_imports_are_replaced_by_what_they_bring(write: Write) -> None:
         }
     )
     other, site = plays(root)
-    assert [(task.when, task.tags, task.scope) for task in tasks(other)] == [(("p",), {"imported"}, ({"pv": 1},))]
+    assert [(task.when, task.tags, task.scope) for task in tasks(other)] == [(("p",), frozenset({"imported"}), ({"pv": 1},))]
     assert other.basedir == root / "sub"
     first, second = tasks(site)
     assert (first.when, first.scope, first.become.enabled) == (("w1",), ({"x": 1},), True)
-    assert (second.when, second.scope, second.tags) == (("w1", "w2", "w3"), ({"x": 1}, {"y": 2}), {"t1"})
+    assert (second.when, second.scope, second.tags) == (("w1", "w2", "w3"), ({"x": 1}, {"y": 2}), frozenset({"t1"}))
     assert second.origin.file.endswith("tasks/two.yml")
 
 
@@ -287,7 +287,7 @@ def test_a_role_brings_tasks_handlers_and_variables(write: Write) -> None:
     mine, after = tasks(play)
     assert mine.role is not None
     assert (mine.role.name, mine.role.params, mine.role.defaults, mine.role.vars) == ("base", {"size": 5}, {"size": 1}, {"fixed": 2})
-    assert (mine.when, mine.tags, mine.scope, mine.become.enabled) == (("c",), {"r"}, ({"v": 1},), True)
+    assert (mine.when, mine.tags, mine.scope, mine.become.enabled) == (("c",), frozenset({"r"}), ({"v": 1},), True)
     assert str(mine.role.origins["size"]).endswith("defaults/main.yml:1:1")
     assert after.role is None
     assert [(handler.name, handler.listen) for handler in play.handlers] == [("restart base", ("topic",)), ("own", ())]
@@ -388,12 +388,12 @@ def test_includes_stay_and_carry_what_their_tasks_will_get(write: Write) -> None
         }
     )
     include, role = tasks(plays(root)[0])
-    assert (include.module, include.when, include.tags, include.apply_tags) == ("include_tasks", ("outer", "own"), {"own"}, {"applied"})
+    assert (include.module, include.when, include.tags, include.apply_tags) == ("include_tasks", ("outer", "own"), frozenset({"own"}), frozenset({"applied"}))
     found = Collector()
     more, deep = load_tasks(root / "more.yml", None, include, [], known, found)
     assert isinstance(more, Task)
     assert isinstance(deep, Task)
-    assert (more.when, more.tags, more.scope, more.become.enabled) == (("outer", "inside"), {"applied"}, ({"o": 1}, {"x": 1}), True)
+    assert (more.when, more.tags, more.scope, more.become.enabled) == (("outer", "inside"), frozenset({"applied"}), ({"o": 1}, {"x": 1}), True)
     assert deep.args == {"msg": "deep"}
     loaded = load_role("base", {}, root, role, [], known, found)
     assert not list(found)
