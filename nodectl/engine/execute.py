@@ -250,7 +250,7 @@ class TaskRun:
         arguments = self._arguments(variables)
         node = node_for(self._run, self._scope, self._task, variables, self._host)
         if self._task.module in INCLUDES:
-            return include(self._run, self._scope, self._position, arguments.values, variables)
+            return include(self._run, self._scope, self._host, self._position, arguments.values, variables)
         outcome = self._perform(node, arguments, variables)
         item = Item(mark_unsafe(outcome.to_result()))
         item.effects = self._effects(outcome, node)

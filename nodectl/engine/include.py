@@ -15,7 +15,7 @@ from nodectl.lang.task import Task
 from nodectl.lang.template import TemplateError
 
 
-def include(run: Runtime, scope: PlayScope, position: Position, args: Mapping[str, Any], variables: Mapping[str, Any]) -> Item:
+def include(run: Runtime, scope: PlayScope, host: str, position: Position, args: Mapping[str, Any], variables: Mapping[str, Any]) -> Item:
     """The item's inclusion. Raises ActionFailed or Mistakes."""
     task = position.task
     params = _params(run, task, variables)
@@ -24,6 +24,8 @@ def include(run: Runtime, scope: PlayScope, position: Position, args: Mapping[st
         return Item({"changed": False, "failed": False, "include": str(path)}, inclusions=[Inclusion(run.loader.tasks(path, task), params)])
     parts = {name: str(args[name]) for name in ("tasks_from", "vars_from", "defaults_from", "handlers_from")}
     loaded = run.loader.role(str(args["name"]), task, run.playbook_dir, **parts)
+    if args["tasks_from"] != "main" or not args["rolespec_validate"]:
+        run.state(host).validated.append(loaded.role)
     scope.handlers.add(loaded.handlers)
     if args["public"] and loaded.role not in scope.roles:
         scope.roles = [*scope.roles, loaded.role]

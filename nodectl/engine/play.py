@@ -39,6 +39,7 @@ class Batch:
         self._pool = pool
         self._start_at = start_at
         self._owed = owed
+        self._unwound: set[str] = set()
         self._free = scope.play.strategy != "linear"
         self._thread = threading.get_ident()
         args = {"gather_subset": list(scope.play.gather_subset)} if scope.play.gather_subset else {}
@@ -119,6 +120,8 @@ class Batch:
 
     def _group(self, group: Group, cursors: dict[str, Cursor], handlers: bool) -> None:
         task = group.task
+        if self.broken and not handlers and self._unwind(group, cursors):
+            return
         if not self._wanted(task, handlers):
             for host in group.members:
                 cursors[host].advance()
@@ -149,7 +152,7 @@ class Batch:
             waiting: dict[Future[Done], str] = {self._pool.submit(one.run): host for host, one in runs.items()}
             for future in as_completed(waiting):
                 self._finish(group, waiting[future], future.result(), cursors, handlers)
-        self._check_budget(group.task, cursors)
+        self._check_budget(group.task)
 
     def _once(self, group: Group, cursors: dict[str, Cursor], handlers: bool) -> None:
         """On the first host for which the condition holds; its result goes to all."""
@@ -256,17 +259,22 @@ class Batch:
         self.run.emit("host.stopped", host, reason=reason)
         self.scope.leave(host)
 
-    def _check_budget(self, task: Task, cursors: dict[str, Cursor]) -> None:
+    def _check_budget(self, task: Task) -> None:
         """any_errors_fatal and max_fail_percentage: the other hosts end too; what they have in always still runs."""
         reason = self._over_budget(task)
         if not reason or self.broken:
             return
         self.broken = reason
-        for host, cursor in cursors.items():
-            if cursor.position() is not None and not self._state(host).gone:
-                cursor.fail(Failure(task, {"msg": reason, "failed": True}, rescuable=False))
-        for host in list(self.scope.live):
+        for host in self.scope.live:
             self.stop(host, reason)
+
+    def _unwind(self, group: Group, cursors: dict[str, Cursor]) -> bool:
+        """The first time that a stopped host comes here: on to what it has in always. True when somebody was moved."""
+        here = [host for host in group.members if host not in self._unwound and self._state(host).benched]
+        for host in here:
+            self._unwound.add(host)
+            cursors[host].fail(Failure(group.task, {"msg": self.broken, "failed": True}, rescuable=False))
+        return bool(here)
 
     def _over_budget(self, task: Task) -> str:
         gone = sum(self._state(host).status in ("failed", "unreachable", "lost") for host in self.hosts)

@@ -133,10 +133,12 @@ class PlayScope(PlayVariables):
     def __init__(self, play: Play, hosts: list[str], batch: list[str], roles: list[Any], handlers: HandlerTable) -> None:
         super().__init__(play, hosts, batch, roles)
         self.handlers = handlers
+        self._leaving = threading.Lock()
 
     def leave(self, host: str) -> None:
         """A new list, so that a template that is reading the old one is not disturbed."""
-        self.live = [name for name in self.live if name != host]
+        with self._leaving:
+            self.live = [name for name in self.live if name != host]
 
 
 def text_of(run: Runtime, value: Any, variables: Mapping[str, Any]) -> str:

@@ -68,8 +68,11 @@ def recorded() -> dict[str, Answer]:
 
 
 def record() -> None:
+    """Ask for the cases that are new or changed."""
+    known = recorded() if RECORDED.exists() else {}
+    kept = {case.name: known[case.name] for case in COMPARED if known.get(case.name, {}).get("digest") == digest(case)}
     with tempfile.TemporaryDirectory() as folder:
-        answers = ask(COMPARED, Path(folder))
+        answers = kept | ask([case for case in COMPARED if case.name not in kept], Path(folder))
     RECORDED.write_text(json.dumps(answers, indent=1, sort_keys=True) + "\n", "utf-8")
 
 
