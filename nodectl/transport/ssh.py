@@ -238,7 +238,8 @@ class Dialer:
             self._reach(index, hop)
         except Unreachable as error:
             if hop is self._hops[-1]:
-                raise
+                path = f"; reached through {', '.join(map(str, self._hops[:-1]))}" if index else ""
+                raise Unreachable(error.why, error.reason + path, error.hint) from None
             place = f"hop {index + 1} of {len(self._hops) - 1} on the way to {self._hops[-1]}"
             raise Unreachable("hop", f"{place}: {error.reason}", error.hint) from None
 

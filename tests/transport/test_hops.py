@@ -81,7 +81,8 @@ def test_a_node_that_refuses_behind_a_hop_is_the_node(chain: Chain, pool: Pool) 
     dead = free_port()
     error = blame(pool, replace(chain.target(f"{ME}@127.0.0.1:{chain.first.port}"), port=dead))
     assert error.why == "refused"
-    assert error.reason == f"n1 ({ME}@127.0.0.1:{dead}): {ME}@127.0.0.1:{chain.first.port} could not connect to 127.0.0.1:{dead}: Connect failed"
+    assert error.reason.startswith(f"n1 ({ME}@127.0.0.1:{dead}): {ME}@127.0.0.1:{chain.first.port} could not connect to 127.0.0.1:{dead}: Connect failed")
+    assert error.reason.endswith(f"; reached through {ME}@127.0.0.1:{chain.first.port}")
 
 
 def test_the_key_of_every_hop_is_verified(chain: Chain, pool: Pool, tmp_path: Path) -> None:
