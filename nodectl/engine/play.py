@@ -91,13 +91,14 @@ class Batch:
         return self.section(self.scope.handlers.tasks, waiting, handlers=True) if waiting else {}
 
     def settle(self) -> None:
-        """At the play's end, however it ended: handlers that were notified and did not run are owed."""
-        for host in self.hosts:
-            pending = self._state(host).pending
-            if pending:
-                self._owed.owe(host, list(pending))
-                self.run.emit("handlers.pending", host, handlers=list(pending))
-                pending.clear()
+        """At the play's end, however it ended: handlers that were notified and did not run are owed. All are noted before any is told:
+        a second interrupt may come in between."""
+        left = {host: list(self._state(host).pending) for host in self.hosts if self._state(host).pending}
+        for host, keys in left.items():
+            self._owed.owe(host, keys)
+            self._state(host).pending.clear()
+        for host, keys in left.items():
+            self.run.emit("handlers.pending", host, handlers=keys)
 
     def _cursor(self, nodes: Sequence[Node], host: str, handlers: bool) -> Cursor:
         if not handlers:

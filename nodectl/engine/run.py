@@ -54,12 +54,12 @@ def run_playbook(playbook: Playbook, inventory: Inventory, options: Options, con
             _play(run, play, hosts[number], pool, start_at, owed)
         whole = True
     finally:
+        if not options.check:
+            owed.save()
         if not whole:  # an interrupt or a bug: threads must not wait for answers nobody reads
             run.stop.set()
             connections.close()
         pool.shutdown(wait=True, cancel_futures=True)
-        if not options.check:
-            owed.save()
     took_part = dict.fromkeys(host for names in hosts.values() for host in names)
     return RunResult({host: run.state(host).status for host in took_part}, run.variables.rendered)
 
