@@ -1,0 +1,158 @@
+"""The workloads themselves: really started, two ranks of gloo on loopback, through the agent's own modules."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import socket
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodectl.agent.contract import Failed
+from nodectl.agent.probes import probe_free_port, workload
+from nodectl.agent.runner import run_step
+from nodectl.agent.system import System
+from nodectl.verify import gang
+from nodectl.verify.parse.workload import group_output, records
+from nodectl.wire.outcome import Outcome
+from nodectl.wire.step import Step
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed: pip install 'nodectl[torch]'")
+FOLDER = Path(gang.__file__).parent / "workloads"
+
+
+def run(python: str, source: str, *argv: str, timeout: float = 30.0, **env: str) -> Outcome:
+    return run_step(System(), Step(1, "workload", {"python": python, "source": source, "argv": list(argv), "env": env, "timeout": timeout}))
+
+
+def config(rank: int, port: int, **changes: Any) -> str:
+    plain = {
+        "backend": "gloo", "master": "127.0.0.1", "port": port, "node_rank": rank, "nodes": 2, "nproc": 1, "sizes": [4096, 1 << 20], "warmup": 1, "iterations": 3,
+        "budget": 5.0, "timeout": 10.0, "init_timeout": 20.0,
+    }
+    return json.dumps({**plain, **changes})
+
+
+def group(*configs: str) -> list[Outcome]:
+    with ThreadPoolExecutor(len(configs)) as pool:
+        return list(pool.map(lambda text: run(sys.executable, gang.workload_source("collective"), text, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1"), configs))
+
+
+def free_port() -> int:
+    return int(probe_free_port.act(System(), {"address": "127.0.0.1"}, False).values["port"])
+
+
+@needs_torch
+def test_two_nodes_of_two_ranks_reduce_and_check_every_value() -> None:
+    port = free_port()
+    outcomes = group(config(0, port, nproc=2), config(1, port, nproc=2))
+    assert [outcome.values["rc"] for outcome in outcomes] == [0, 0], outcomes
+    found = group_output({str(index): outcome.values["stdout"] for index, outcome in enumerate(outcomes)}, 4)
+    assert [size.bytes for size in found.sizes] == [4096, 1 << 20]
+    assert all(size.wrong == 0 and len(size.seconds) >= 1 for size in found.sizes)
+    assert found.ready == {0, 1, 2, 3}
+    assert 1e5 < found.sizes[-1].bandwidth("all_reduce", 4, "median").busbw < 1e12
+
+
+# One interpreter for three looks, because importing torch takes longer than all of them: what it has, a sum that is off by one value
+# in one place, and a rank that never comes.
+THREE_LOOKS = """
+class Broken(Rank):
+    pass
+plain = dist.all_reduce
+def all_reduce(buffer, op=None):
+    for step in range(PERIOD):
+        buffer[step::PERIOD] = float(3 * (step + 1))
+    buffer[5] += 1
+dist.all_reduce = all_reduce
+say("looked", wrong=Broken(json.loads(sys.argv[1]), 0).checked(torch.zeros(70)))
+dist.all_reduce = plain
+say("ended", code=main())
+"""
+
+
+@needs_torch
+def test_facts_wrong_values_and_a_rank_that_never_comes() -> None:
+    facts, collective = (gang.workload_source(name) for name in ("torch_facts", "collective"))
+    text = facts + "\n" + collective.replace("from __future__ import annotations", "").replace('if __name__ == "__main__":', "if False:") + THREE_LOOKS
+    outcome = run(sys.executable, text, config(0, free_port(), init_timeout=1.0))
+    found = {record["kind"]: record for record in records(outcome.values["stdout"])}
+    assert set(found) == {"torch", "looked", "missing", "error", "ended"}, outcome.values["stderr"]
+    assert found["torch"]["gloo"] is True
+    assert found["torch"]["gpus"] == len(found["torch"]["names"])
+    assert found["looked"]["wrong"] == 1
+    assert found["missing"]["ranks"] == [1]
+    assert found["error"]["phase"] == "waiting for all ranks"
+    assert found["ended"]["code"] == 3
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("[a-z]*.py")), ids=lambda path: path.stem)
+def test_workloads_stand_alone(path: Path) -> None:
+    """They are sent as text: standard library and torch only, and grammar of Python 3.8."""
+    tree = ast.parse(path.read_text(), feature_version=(3, 8))
+    imported = [name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names]
+    imported += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    roots = {name.partition(".")[0] for name in imported}
+    assert roots - {"torch"} <= set(sys.stdlib_module_names)
+
+
+# -- the agent's side
+
+def test_a_program_runs_from_stdin_with_arguments_and_environment() -> None:
+    outcome = run("python3", "import os, sys\nprint(sys.argv[1:], os.environ['COLOUR'])\nsys.exit(4)", "a b", "$HOME", COLOUR="blue")
+    assert not outcome.failed
+    assert outcome.values == {"rc": 4, "stdout": "['a b', '$HOME'] blue\n", "stderr": "", "timed_out": False}
+
+
+def ended(stat: Path) -> bool:
+    """Gone, or a zombie that its adoptive parent has not yet looked after."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def test_the_deadline_ends_children_too_and_keeps_what_was_printed(tmp_path: Path) -> None:
+    source = f"import os, time\nprint('started', flush=True)\nif os.fork() == 0:\n    open('{tmp_path}/pid', 'w').write(str(os.getpid()))\ntime.sleep(60)"
+    outcome = run("python3", source, timeout=0.5)
+    assert outcome.values["timed_out"] is True
+    assert outcome.values["stdout"] == "started\n"
+    assert ended(Path(f"/proc/{(tmp_path / 'pid').read_text()}/stat"))
+
+
+def test_a_signal_is_a_negative_exit_code() -> None:
+    assert run("python3", "import os\nos.kill(os.getpid(), 9)").values["rc"] == -9
+
+
+def test_an_interpreter_that_is_not_there_is_named() -> None:
+    outcome = run("/opt/nothing/bin/python", "print(1)")
+    assert outcome.failed
+    assert "/opt/nothing/bin/python" in outcome.msg
+
+
+def test_only_the_end_of_long_output_comes_back() -> None:
+    outcome = run("python3", "print('x' * 400000)\nprint('the end')")
+    assert len(outcome.values["stdout"]) == workload.TAIL
+    assert outcome.values["stdout"].endswith("the end\n")
+
+
+def test_nothing_runs_in_check_mode() -> None:
+    assert run_step(System(), Step(1, "workload", {"python": "python3", "source": "x"}, check=True)).skipped
+
+
+def test_a_port_that_can_be_listened_on() -> None:
+    port = free_port()
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", port))
+        server.listen(1)
+        assert "in use" in probe_free_port._refused("127.0.0.1", port)
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(Failed, match=r"no rendezvous can listen on 192.0.2.1"):
+        probe_free_port.act(System(), {"address": "192.0.2.1"}, False)
