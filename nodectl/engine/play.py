@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, as_completed
-from typing import Any
 
 from nodectl.engine import vars_files
 from nodectl.engine.cursor import Cursor, Failure
 from nodectl.engine.execute import INCLUDES, TaskRun
 from nodectl.engine.handlers import PendingFile
 from nodectl.engine.meta import run_meta
-from nodectl.engine.preflight import task_titles
+from nodectl.engine.preflight import percentage_of, task_titles
 from nodectl.engine.results import Done, Effects, failed, shown
 from nodectl.engine.runtime import PlayScope, Runtime, text_of
 from nodectl.engine.state import HostState
@@ -283,13 +282,7 @@ class Batch:
             return ""
         if task.any_errors_fatal or self.scope.play.any_errors_fatal:
             return "any_errors_fatal: another host failed"
-        allowed = self._percentage()
+        allowed = percentage_of(self.run, self.scope.play)
         if allowed is not None and 100.0 * gone / len(self.hosts) > allowed:
             return f"max_fail_percentage: {gone} of {len(self.hosts)} hosts failed, more than {allowed:g} %"
         return ""
-
-    def _percentage(self) -> float | None:
-        said: Any = self.scope.play.max_fail_percentage
-        if said is None:
-            return None
-        return float(self.run.templar.render(said, self.run.options.extra_vars))

@@ -10,6 +10,7 @@ from nodectl.diagnostics.model import Collector, Mistakes
 from nodectl.engine.actions.contract import ActionFailed
 from nodectl.engine.include import task_file
 from nodectl.engine.runtime import Runtime
+from nodectl.engine.serial import batches
 from nodectl.engine.tags import SPECIAL, tasks_of
 from nodectl.inventory.patterns import select
 from nodectl.lang.playbook import Play, Playbook
@@ -23,6 +24,8 @@ def preflight(run: Runtime, playbook: Playbook) -> dict[int, list[str]]:
     """The hosts of each play (by its number). Raises Mistakes with everything that was found."""
     found = Collector()
     hosts = {number: _hosts(run, play, found) for number, play in enumerate(playbook.plays)}
+    for play in playbook.plays:
+        _check_numbers(run, play, found)
     _check_tags(run, playbook, found)
     _check_start(run, playbook, found)
     found.stop_if_wrong()
@@ -47,6 +50,31 @@ def _hosts(run: Runtime, play: Play, found: Collector) -> list[str]:
             found.error(one.code, one.message, one.origin or play.hosts_origin, label=one.label, help=one.help)
         return []
     return [host for host in named if host in allowed]
+
+
+def serial_of(run: Runtime, play: Play) -> list[Any]:
+    """Raises TemplateError."""
+    return [run.templar.render(size, run.options.extra_vars) for size in play.serial]
+
+
+def percentage_of(run: Runtime, play: Play) -> float | None:
+    """max_fail_percentage, where it is set. Raises TemplateError or ValueError."""
+    said = run.templar.render(play.max_fail_percentage, run.options.extra_vars)
+    if said is None:
+        return None
+    try:
+        return float(said)
+    except (TypeError, ValueError):
+        raise ValueError(f"max_fail_percentage wants a number, not {said!r}") from None
+
+
+def _check_numbers(run: Runtime, play: Play, found: Collector) -> None:
+    """Templates in them see the extra variables only: they are needed before any host is looked at."""
+    try:
+        batches(["one host"], serial_of(run, play))
+        percentage_of(run, play)
+    except (TemplateError, ValueError) as error:
+        found.error("E209", f"play '{play.name}': {error}", play.origin)
 
 
 def _check_tags(run: Runtime, playbook: Playbook, found: Collector) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from nodectl.engine.handlers import HandlerTable, PendingFile
 from nodectl.engine.options import Options as Options
 from nodectl.engine.play import Batch
-from nodectl.engine.preflight import preflight, roles_of
+from nodectl.engine.preflight import preflight, roles_of, serial_of
 from nodectl.engine.runtime import Emit, PlayScope, Runtime
 from nodectl.engine.serial import batches
 from nodectl.engine.state import HostStatus
@@ -72,9 +72,11 @@ def _play(run: Runtime, play: Play, named: Sequence[str], pool: Executor, start_
         run.emit("warning", text=text, origin=str(play.hosts_origin))
         return
     handlers = HandlerTable(play.handlers)
-    left = batches(hosts, [run.templar.render(size, run.options.extra_vars) for size in play.serial])
+    left = batches(hosts, serial_of(run, play))
     while left:
-        batch = Batch(run, PlayScope(play, hosts, left.pop(0), roles_of(play), handlers), pool, start_at, owed)
+        scope = PlayScope(play, hosts, left.pop(0), roles_of(play), handlers)
+        scope.remaining = [host for host in hosts if not run.state(host).gone]
+        batch = Batch(run, scope, pool, start_at, owed)
         try:
             batch.through()
         finally:

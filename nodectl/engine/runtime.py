@@ -136,9 +136,10 @@ class PlayScope(PlayVariables):
         self._leaving = threading.Lock()
 
     def leave(self, host: str) -> None:
-        """A new list, so that a template that is reading the old one is not disturbed."""
+        """New lists, so that a template that is reading an old one is not disturbed."""
         with self._leaving:
             self.live = [name for name in self.live if name != host]
+            self.remaining = [name for name in self.remaining if name != host]
 
 
 def text_of(run: Runtime, value: Any, variables: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,10 +22,9 @@ def batches(hosts: Sequence[str], serial: Sequence[Any]) -> list[list[str]]:
 
 def _size(said: Any, total: int) -> int:
     """0 means all, as in Ansible."""
-    text = str(said).strip()
-    if text.endswith("%"):
-        return max(1, int(float(text[:-1]) / 100 * total))
-    number = int(text)
-    if number < 0:
+    share = re.fullmatch(r"(\d+(?:\.\d+)?)%", str(said).strip())
+    if share:
+        return max(1, int(float(share[1]) / 100 * total))
+    if not re.fullmatch(r"\d+", str(said).strip()):
         raise ValueError(f"serial wants a number of hosts or a share such as 30%, not {said!r}")
-    return number or total
+    return int(said) or total

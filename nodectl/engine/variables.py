@@ -23,11 +23,15 @@ Layer = Mapping[str, Any]
 
 
 class PlayVariables:
-    """The play's part: its variables, its roles, and who takes part. ``live`` is one shared list, remade when a host leaves."""
+    """The play's part: its variables, its roles, and who takes part.
+
+    ``live`` (of the batch) and ``remaining`` (of the play) are shared lists, remade when a host leaves: no task copies them.
+    """
 
     def __init__(self, play: Play, hosts: Sequence[str], batch: Sequence[str], roles: Sequence[Role]) -> None:
         self.play = play
         self.hosts = list(hosts)
+        self.remaining = list(hosts)
         self.live = list(batch)
         self.roles = list(roles)
         self.files: dict[str, Layer] = {}
@@ -36,7 +40,7 @@ class PlayVariables:
         return {
             "ansible_play_name": self.play.name,
             "ansible_play_hosts_all": self.hosts,
-            "ansible_play_hosts": self.live,
+            "ansible_play_hosts": self.remaining,
             "ansible_play_batch": self.live,
             "play_hosts": self.live,
         }

@@ -318,6 +318,14 @@ def test_refused_before_any_connection(tmp_path: Path, options: dict[str, Any], 
     assert connections.steps == []
 
 
+@pytest.mark.parametrize("head", ["serial: many", "serial: '{{ nothing }}'", "max_fail_percentage: some", "serial: [1, -2]"])
+def test_numbers_of_a_play_are_read_before_any_connection(tmp_path: Path, head: str) -> None:
+    connections = FakeConnections()
+    with pytest.raises(Mistakes):
+        play(tmp_path, book("{name: a, ping: {}}", head=f"  {head}\n"), connections=connections)
+    assert connections.steps == []
+
+
 def test_a_tag_inside_a_dynamic_include_is_known(tmp_path: Path) -> None:
     files = {"more.yml": "- {name: deep, debug: {msg: a}, tags: deep}\n"}
     played = play(tmp_path, book("{name: in, include_tasks: more.yml, tags: always}", "{name: out, debug: {msg: a}}"), inventory=ONE, files=files, tags=("deep",))
