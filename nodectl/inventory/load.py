@@ -41,8 +41,11 @@ def load_inventory(sources: Sequence[str], found: Collector) -> Inventory:
 
 
 def add_vars_folder(inventory: Inventory, folder: Path, found: Collector) -> None:
-    """Adds group_vars/ and host_vars/ of a folder (beside the inventory, or beside the playbook: those win)."""
-    found_vars = VarsFolder(_vars_files(folder / "group_vars", found), _vars_files(folder / "host_vars", found))
+    """Adds group_vars/ and host_vars/ of a folder (beside the inventory, or beside the playbook: those win). Adds none twice."""
+    where = folder.resolve()
+    if any(known.path == where for known in inventory.folders):
+        return
+    found_vars = VarsFolder(where, _vars_files(folder / "group_vars", found), _vars_files(folder / "host_vars", found))
     if found_vars.groups or found_vars.hosts:
         inventory.folders.append(found_vars)
 

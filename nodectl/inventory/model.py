@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from nodectl.wire.origin import Origin
@@ -40,6 +41,7 @@ class Group:
 class VarsFolder:
     """The group_vars/ and host_vars/ beside one inventory file or playbook."""
 
+    path: Path
     groups: dict[str, dict[str, Any]] = field(default_factory=dict)
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
 

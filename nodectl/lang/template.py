@@ -31,6 +31,8 @@ from nodectl.lang.unsafe import has_template
 
 # Distinct texts of one run: playbooks and roles hold a few thousand; each compiled template takes about 10 kB.
 CACHED_TEMPLATES = 4096
+# Statements that bring another file in.
+_BRINGS = re.compile(r"\{%[-+]?\s*(?:include|import|from|extends)\b")
 # What an expression over user data can raise besides Jinja's own errors.
 _FAULTS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError, re.error, OSError)
 
@@ -110,12 +112,26 @@ class Templar:
         if not overrides and not has_template(body):
             return body
         try:
-            template = self._files.overlay(**overrides).from_string(body) if overrides else self._compiled_file(body)
+            template = self._own_environment(scope, overrides).from_string(body) if overrides or _BRINGS.search(body) else self._compiled_file(body)
             return _text(_ended(_data(scope.run(template, source)), body))
         except jinja2.TemplateSyntaxError as error:
             raise TemplateError(f"{source}:{error.lineno}: {error.message}") from None
         except UndefinedUse as use:
             raise scope.undefined(use, source) from None
+
+    def _own_environment(self, scope: _Scope, overrides: dict[str, Any]) -> _FileEnvironment:
+        """For one rendering: other options of Jinja, and other files (include, import, extends) found where the lookup looks."""
+
+        def load(name: str) -> str | None:
+            try:
+                return str(scope.look_up("template", [name], {}, lambda text: text)[0])
+            except LookupError:
+                return None
+
+        environment = self._files.overlay(**overrides, loader=jinja2.FunctionLoader(load))
+        assert isinstance(environment, _FileEnvironment)
+        environment.scope = scope
+        return environment
 
     def syntax_error(self, text: str, *, expression: bool = False) -> tuple[str, int] | None:
         """What is wrong with the syntax of a template (or bare expression) and in which line of it, or None. Renders nothing."""
@@ -281,6 +297,8 @@ class _Scope:
             raise
         except jinja2.UndefinedError as error:
             raise UndefinedName(error.message or "something undefined was used") from None
+        except jinja2.TemplateNotFound as error:
+            raise TemplateError(f"template file '{error.name}' not found, wanted by {_short(source)}") from None
         except jinja2.TemplateError as error:
             raise TemplateError(f"{error.message} in {_short(source)!r}") from None
         except _FAULTS as error:
@@ -297,14 +315,14 @@ class _Scope:
         near = get_close_matches(str(undefined._undefined_name), known, n=1) if undefined._undefined_name is not None else []
         return UndefinedName((f"{source}: " if source else "") + undefined.said, f"did you mean '{near[0]}'?" if near else "")
 
-    def look_up(self, name: str, terms: Sequence[Any], options: Mapping[str, Any]) -> list[Any]:
+    def look_up(self, name: str, terms: Sequence[Any], options: Mapping[str, Any], render: Callable[[str], str] | None = None) -> list[Any]:
         lookup = self.templar._lookup
         short = name.removeprefix("ansible.builtin.")
         if short == "vars":
             return [self._named(str(term), options) for term in terms]
         if lookup is None:
             raise TemplateError(f"lookup('{name}') cannot be used here")
-        return lookup(short, terms, options, self.variables, self._render_text)
+        return lookup(short, terms, options, self.variables, render or self._render_text)
 
     def _named(self, name: str, options: Mapping[str, Any]) -> Any:
         value = self.variable(name)
@@ -358,12 +376,19 @@ class LazyVariables(_Rendered):
 class _Context(Context):
     """Finds names in the scope instead of a prepared dict, so that a variable nobody uses is never rendered."""
 
-    scope: _Scope
+    scope: _Scope | None = None
+
+    @property
+    def source(self) -> _Scope:
+        """The scope; that of the environment in the context of a file that another one includes."""
+        scope = self.scope or getattr(self.environment, "scope", None)
+        assert isinstance(scope, _Scope)
+        return scope
 
     def resolve_or_missing(self, key: str) -> Any:
         if key in self.vars:
             return self.vars[key]
-        value = self.scope.variable(key)
+        value = self.source.variable(key)
         return self.parent.get(key, missing) if value is missing else value
 
 
@@ -392,6 +417,7 @@ class _FileEnvironment(SandboxedEnvironment):
 
     code_generator_class = _Generator
     context_class = _Context
+    scope: _Scope | None = None
     concat = staticmethod(lambda values: _joined(values))  # noqa: PLW0108  # defined below
 
     def getattr(self, obj: Any, attribute: str) -> Any:
@@ -426,7 +452,7 @@ def _query(context: _Context, name: str, *terms: Any, **options: Any) -> list[An
     if errors not in ("strict", "warn", "ignore"):
         raise TemplateError(f"lookup('{name}'): errors={errors!r} is not one of strict, warn, ignore")
     try:
-        return context.scope.look_up(name, _data(list(terms)), options)
+        return context.source.look_up(name, _data(list(terms)), options)
     except (LookupError, ValueError, OSError) as error:
         if errors in ("ignore", "warn"):
             return []

@@ -46,6 +46,24 @@ def test_lookup(templar: Templar, text: str, expected: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\n{% include 't.j2' %}b\n", "a\nx=3b\n"),
+        ("{% import 'macros.j2' as m %}{{ m.twice('q') }}\n", "qq 3\n"),
+        ("{% from 'macros.j2' import twice with context %}{{ twice(x) }}\n", "33 3\n"),
+        ("{% extends 'base.j2' %}{% block body %}mine {{ x }}{% endblock %}", "[mine 3]"),
+        ("{% for y in [1, 2] %}{% include 'loop.j2' %}{% endfor %}\n", "1/3 2/3 \n"),
+        ("{% include 'absent.j2' ignore missing %}rest\n", "rest\n"),
+    ],
+)
+def test_template_files_bring_in_others(templar: Templar, tmp_path: Path, text: str, expected: str) -> None:
+    others = {"macros": "{% macro twice(a) %}{{ a }}{{ a }} {{ x }}{% endmacro %}\n", "base": "[{% block body %}{% endblock %}]", "loop": "{{ y }}/{{ x }} "}
+    for name, body in others.items():
+        (tmp_path / f"role/templates/{name}.j2").write_text(body)
+    assert templar.render_file(text, {"x": "{{ three }}", "three": 3}, "a.j2") == expected
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("{{ lookup('file', 'none.txt') }}", "file 'none.txt' not found; looked in .*role/files"),
