@@ -117,7 +117,8 @@ def bare_lab(lab: Lab) -> Iterator[Lab]:
 def _can_run() -> None:
     """Skips when this machine cannot carry a lab; the reason says what to change."""
     try:
-        needs.require(s3=True, hosts=LabPlan().hosts)
+        needs.require(s3=True)
+        needs.require_room(LabPlan().hosts)
     except LabProblem as problem:
         pytest.skip(str(problem))
 

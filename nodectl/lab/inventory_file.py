@@ -112,7 +112,7 @@ def _secrets_text(state: LabState) -> str:
     )
 
 
-def written(state: LabState) -> list[Path]:
+def written(folder: Path) -> list[Path]:
     """Names in the lab's folder that a new lab needs to be free."""
     names = ("hosts.yaml", "group_vars", "known_hosts", "id_ed25519", "id_ed25519.pub", "hosts", "disks", "store", "store.key")
-    return [state.dir / name for name in names]
+    return [folder / name for name in names]

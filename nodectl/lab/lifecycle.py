@@ -50,8 +50,10 @@ def up(plan: LabPlan, say: Say = _silent) -> LabState:
     Raises LabProblem when the machine or the plan does not allow it. After any failure or interrupt nothing of it is left.
     """
     plan = plan.checked()
-    needs.require(plan.s3, plan.hosts)
+    _refuse_what_is_taken(plan.dir)
+    needs.require(plan.s3)
     _clear_the_way(plan.dir, say)
+    needs.require_room(plan.hosts)
     shared = base.prepared(say)
     made = _make_folder(plan.dir)
     with locked(plan.dir, "starting the lab"):
@@ -69,17 +71,20 @@ def up(plan: LabPlan, say: Say = _silent) -> LabState:
     return state
 
 
-def _clear_the_way(folder: Path, say: Say) -> None:
-    """Refuses a folder where a lab is up or foreign files lie; takes down what a broken start has left."""
+def _refuse_what_is_taken(folder: Path) -> None:
+    """Raises LabProblem for a folder where a lab is up, or where files lie that a lab would write and did not."""
     old = load(folder)
     if old is not None and old.phase == "up":
         raise LabProblem(f"lab {old.name!r} is already up in {folder}: use {old.hosts_yaml}, or run `nodectl lab down --dir {folder}` first")
-    if old is not None:
-        say("taking away what an interrupted start has left")
-        down(folder)
-    taken = [str(path) for path in inventory_file.written(LabState("", "", folder)) if path.exists()]
+    taken = [] if old else [str(path) for path in inventory_file.written(folder) if path.exists()]
     if taken:
         raise LabProblem(f"{', '.join(taken)} exist already and were not made by a lab: choose another --dir")
+
+
+def _clear_the_way(folder: Path, say: Say) -> None:
+    if load(folder) is not None:
+        say("taking away what an interrupted start has left")
+        down(folder)
 
 
 def _make_folder(folder: Path) -> list[Path]:

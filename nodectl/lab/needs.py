@@ -51,11 +51,11 @@ def unsuitable() -> str:
     return "; ".join(reasons)
 
 
-def require(s3: bool, hosts: int = 1) -> None:
+def require(s3: bool) -> None:
     """Raises one LabProblem that names everything that is missing, with the line that installs it."""
     missing = [tool for tool in TOOLS if not shutil.which(tool)]
     packages = sorted({TOOLS[tool] for tool in missing})
-    reasons = [text for text in [unsuitable(), _crowded(hosts)] if text]
+    reasons = [text for text in [unsuitable()] if text]
     if missing:
         reasons.append(f"missing programs: {', '.join(missing)}")
     if not KEYRING.exists():
@@ -67,17 +67,17 @@ def require(s3: bool, hosts: int = 1) -> None:
         raise LabProblem("no lab can be started here: " + "; ".join(reasons), packages)
 
 
-def _crowded(hosts: int) -> str:
-    """Why so many hosts find no room beside what runs already, or ""."""
+def require_room(hosts: int) -> None:
+    """Raises LabProblem when so many hosts find no room beside what runs already."""
     if not INOTIFY_LIMIT.exists():
-        return ""
+        return
     allowed, used = int(INOTIFY_LIMIT.read_text()), inotify_in_use()
-    if used + hosts * INOTIFY_PER_HOST <= allowed:
-        return ""
-    return (
-        f"root may have {allowed} inotify instances, {used} are in use, and each of {hosts} hosts needs {INOTIFY_PER_HOST}: "
-        f"stop another lab, take fewer hosts, or raise it with: sysctl -w {INOTIFY_SYSCTL}={max(1024, used + hosts * INOTIFY_PER_HOST)}"
-    )
+    wanted = used + hosts * INOTIFY_PER_HOST
+    if wanted > allowed:
+        raise LabProblem(
+            f"no room for {hosts} more hosts: each needs {INOTIFY_PER_HOST} inotify instances, and {used} of root's {allowed} are in use. "
+            f"Stop another lab, take fewer hosts, or raise the limit: sysctl -w {INOTIFY_SYSCTL}={max(1024, 2 * wanted)}"
+        )
 
 
 def inotify_in_use() -> int:

@@ -13,6 +13,10 @@ from tests.conftest import Lab
 
 pytestmark = pytest.mark.lab
 MEGABYTES = 6
+SLOW = "10mbit"
+# 6 MB at 10 Mb/s take 4.8 s whatever the machine does; without the fault they took 0.3 s, and 1.7 s on a machine with load 18.
+SLOW_S = 4.5
+FAST_S = 3.5
 
 
 def powers(lab: Lab) -> dict[str, tuple[str, bool]]:
@@ -37,14 +41,13 @@ def seconds_to_send(lab: Lab, host: str) -> float:
 
 
 def test_a_slow_link_is_slow_both_ways_and_only_there(bare_lab: Lab) -> None:
-    bare_lab.fault("n1", "slow-link", "20mbit")
-    # 6 MB at 20 Mb/s take 2.4 s; a login alone takes well under a second.
-    assert seconds_to_send(bare_lab, "n1") > 2.2
-    assert seconds_to_fetch(bare_lab, "n1") > 2.2
-    assert seconds_to_fetch(bare_lab, "n2") < 1.5
+    bare_lab.fault("n1", "slow-link", SLOW)
+    assert seconds_to_send(bare_lab, "n1") > SLOW_S
+    assert seconds_to_fetch(bare_lab, "n1") > SLOW_S
+    assert seconds_to_fetch(bare_lab, "n2") < FAST_S
     bare_lab.lift("n1", "slow-link")
-    assert seconds_to_fetch(bare_lab, "n1") < 1.5
-    assert seconds_to_send(bare_lab, "n1") < 1.5
+    assert seconds_to_fetch(bare_lab, "n1") < FAST_S
+    assert seconds_to_send(bare_lab, "n1") < FAST_S
 
 
 def test_a_host_without_power_is_silent_and_boots_with_what_it_had(bare_lab: Lab) -> None:
@@ -110,9 +113,9 @@ def test_a_slow_disk_is_slow_and_only_there(bare_lab: Lab) -> None:
 
     bare_lab.fault("n1", "disk-slow", "10MB/s")
     assert seconds("n1") > 1.8
-    assert seconds("n2") < 1.0
+    assert seconds("n2") < 1.7
     bare_lab.lift("n1", "disk-slow")
-    assert seconds("n1") < 1.0
+    assert seconds("n1") < 1.7
 
 
 @pytest.mark.parametrize("fault", ["store-down", "store-frozen"])
@@ -128,10 +131,10 @@ def test_a_store_in_trouble_does_not_answer_and_comes_back_with_its_data(bare_la
 
 
 def test_a_reset_takes_the_hosts_faults_with_it(bare_lab: Lab) -> None:
-    bare_lab.fault("n1", "slow-link", "20mbit")
+    bare_lab.fault("n1", "slow-link", SLOW)
     bare_lab.fault("n2", "down")
     bare_lab.fault("n3", "frozen")
     bare_lab.reset()
     assert lifecycle.status(bare_lab.dir).faults == ()
     assert powers(bare_lab) == all_well(bare_lab)
-    assert seconds_to_fetch(bare_lab, "n1") < 1.5
+    assert seconds_to_fetch(bare_lab, "n1") < FAST_S

@@ -21,7 +21,6 @@ def complete(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(needs, "DEVICES", {})
     monkeypatch.setattr(needs, "KEYRING", Path("/"))
     monkeypatch.setattr(needs, "rclone", lambda: "/usr/bin/rclone")
-    monkeypatch.setattr(needs, "INOTIFY_LIMIT", Path("/nonexistent"))
 
 
 @pytest.mark.usefixtures("complete")
@@ -85,7 +84,6 @@ def test_the_environments_rclone_goes_before_the_machines(tmp_path: Path, monkey
     assert needs.rclone() == str(program)
 
 
-@pytest.mark.usefixtures("complete")
 @pytest.mark.parametrize(("used", "hosts", "fits"), [(0, 16, True), (0, 17, False), (104, 3, True), (105, 3, False)])
 def test_hosts_that_would_find_no_room_are_refused_with_the_line_that_makes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used: int, hosts: int, fits: bool
@@ -94,10 +92,10 @@ def test_hosts_that_would_find_no_room_are_refused_with_the_line_that_makes_it(
     monkeypatch.setattr(needs, "INOTIFY_LIMIT", tmp_path / "limit")
     monkeypatch.setattr(needs, "inotify_in_use", lambda: used)
     if fits:
-        needs.require(s3=True, hosts=hosts)
+        needs.require_room(hosts)
         return
-    with pytest.raises(LabProblem, match=r"sysctl -w fs\.inotify\.max_user_instances=1024"):
-        needs.require(s3=True, hosts=hosts)
+    with pytest.raises(LabProblem, match=r"sysctl -w fs\.inotify\.max_user_instances=1024$"):
+        needs.require_room(hosts)
 
 
 def test_inotify_instances_are_counted() -> None:

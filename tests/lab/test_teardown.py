@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodectl.lab import lifecycle, needs, teardown
+from nodectl.lab import lifecycle, teardown
 from nodectl.lab.plan import LabPlan
 from nodectl.lab.problem import LabProblem
 from nodectl.lab.state import STATE_FILE, Kind, LabState, load
@@ -102,8 +102,7 @@ def test_status_of_no_lab_is_no_lab(tmp_path: Path) -> None:
     assert lifecycle.status(tmp_path).state is None
 
 
-def test_a_lab_that_is_up_is_not_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(needs, "require", lambda s3, hosts: None)
+def test_a_lab_that_is_up_is_not_started_again(tmp_path: Path) -> None:
     state = LabState("id", "dev", tmp_path, phase="up")
     state.save()
     with pytest.raises(LabProblem, match="lab 'dev' is already up"):
@@ -111,8 +110,7 @@ def test_a_lab_that_is_up_is_not_started_again(tmp_path: Path, monkeypatch: pyte
     assert json.loads((tmp_path / STATE_FILE).read_text())["phase"] == "up"
 
 
-def test_files_that_no_lab_made_are_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(needs, "require", lambda s3, hosts: None)
+def test_files_that_no_lab_made_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "hosts.yaml").write_text("all: {}")
     with pytest.raises(LabProblem, match=r"hosts\.yaml exist already and were not made by a lab"):
         lifecycle.up(LabPlan(dir=tmp_path))
