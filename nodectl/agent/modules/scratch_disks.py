@@ -29,7 +29,10 @@ SPEC = Spec(
         "devices": Param("list", "disks, each as {serial} | {wwn} | {by_id} | {model, size} | {path}", required=True),
         "count": Param("int", "how many disks there must be; any other number is refused"),
         "min_size": Param("str", "smallest size that is taken, such as 500GB"),
-        "layout": Param("str", "single: one disk; each: one filesystem per disk; raid0: striped", default="auto", choices=("auto", "single", "each", "raid0")),
+        "layout": Param(
+            "str", "single: one disk; each: one filesystem per disk; auto: the fitting one of these; raid0: striped", default="auto",
+            choices=("auto", "single", "each", "raid0"),
+        ),
         "fstype": Param("str", "filesystem", default="xfs", choices=("xfs", "ext4")),
         "label": Param("str", "filesystem label (further disks get a number behind it)", default="scratch"),
         "mount": Param("path", "mount point (further disks get a number behind it)", default="/scratch"),
@@ -251,6 +254,9 @@ def write(system: System, args: Args, state: State, change: Change) -> None:
         uid, gid = _ids(args)
     except KeyError as unknown:
         raise Failed(f"owner or group of {args['mount']}: this node does not know {unknown}; nothing was written on any disk") from None
+    if any(standing.place == "free" for standing, _ in change.data["plan"]) and system.which(f"mkfs.{args['fstype']}") is None:
+        package = {"xfs": "xfsprogs", "ext4": "e2fsprogs"}[args["fstype"]]
+        raise Failed(f"mkfs.{args['fstype']} is not installed (package {package}); nothing was written on any disk")
     for standing, point in change.data["plan"]:
         if not _actions(args, state, standing, point):
             continue

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -95,11 +96,14 @@ class DiskMaker:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[DiskMaker]:
-    """Makes empty disks; each loop device is detached by its own name at the end."""
+    """Makes empty disks, in memory where there is room (a busy disk makes every mkfs wait); each loop device is detached by its own name."""
     if os.geteuid() != 0 or shutil.which("losetup") is None:
         pytest.skip("needs root and losetup: attaches loop devices")
-    maker = DiskMaker(tmp_path)
+    memory = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="nodectl-disks-", dir=memory if memory.is_dir() else tmp_path))
+    maker = DiskMaker(folder)
     yield maker
     for made in maker.made:
         subprocess.run(["delpart", made.path, "1"], check=False, capture_output=True)
         subprocess.run(["losetup", "--detach", made.path], check=False)
+    shutil.rmtree(folder)

@@ -389,3 +389,22 @@ def test_order_of_attachment_does_not_matter(inside: Inside, disk: DiskMaker, tm
     assert not again["failed"], again["msg"]
     assert {d["serial"]: d["mount"] for d in again["values"]["devices"]} == where
     assert inside.step("scratch_disks", wish)["changed"] is False
+
+
+def test_without_mkfs_or_owner_nothing_is_begun(inside: Inside, disk: DiskMaker, tmp_path: Path) -> None:
+    one = disk("ser-one")
+    before = one.sha256()
+    assert "does not know" in inside.step("scratch_disks", args(tmp_path, one, owner="who-is-this"))["msg"]
+    inside.sh(f"mkdir {tmp_path}/empty && touch {tmp_path}/none && for f in $(command -v mkfs.ext4) /sbin/mkfs.ext4 /usr/sbin/mkfs.ext4; do test ! -e $f || mount --bind {tmp_path}/none $f; done")
+    assert "mkfs.ext4 is not installed (package e2fsprogs)" in inside.step("scratch_disks", args(tmp_path, one))["msg"]
+    assert one.sha256() == before
+    assert inside.sh("ls /etc/nodectl 2>/dev/null || true") == ""
+
+
+def test_line_in_fstab_verifies(inside: Inside, disk: DiskMaker, tmp_path: Path) -> None:
+    one = disk("ser-one")
+    inside.sh("printf '# mine\\nUUID=dead-beef /home/x xfs defaults 0 0\\n' > /etc/fstab")
+    assert not inside.step("scratch_disks", args(tmp_path, one))["failed"]
+    text = inside.sh("cat /etc/fstab")
+    assert text.startswith("# mine\nUUID=dead-beef /home/x xfs defaults 0 0\n")
+    inside.sh(f"sed -i /dead-beef/d /etc/fstab && findmnt --verify -F /etc/fstab {tmp_path}/scratch")
