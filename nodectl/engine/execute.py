@@ -89,7 +89,7 @@ class TaskRun:
     def _gone(self, gone: Unreachable | Lost, variables: Variables) -> Done:
         result = {"changed": False, "unreachable": True, "msg": gone.reason}
         effects = Effects({self._task.register: result} if self._task.register else {})
-        if isinstance(gone, Unreachable) and flag(self._run, self._task.ignore_unreachable, variables):
+        if isinstance(gone, Unreachable) and self._ignores(self._task.ignore_unreachable, result, variables):
             return Done(result, "ignored", self._task.origin, self._name, effects, no_log=self._no_log)
         return Done(result, "failed", self._task.origin, self._name, effects, no_log=self._no_log, gone=gone)
 
@@ -253,7 +253,7 @@ class TaskRun:
             return include(self._run, self._scope, self._host, self._position, arguments.values, variables)
         outcome = self._perform(node, arguments, variables)
         item = Item(mark_unsafe(outcome.to_result()))
-        item.effects = self._effects(outcome, node)
+        item.effects = self._effects(outcome, item.result.get("ansible_facts", {}))
         variables.maps[0].update(item.effects.vars)
         for warning in outcome.warnings:
             self._run.emit("warning", self._host, text=warning, origin=str(self._task.origin))
@@ -307,12 +307,12 @@ class TaskRun:
             raise ActionFailed(f"{node.host} is {other.status} since an earlier task, so nothing is run there for {self._host}")
         return node
 
-    def _effects(self, outcome: Outcome, node: RunNode) -> Effects:
-        if not outcome.facts or self._task.module == "debug":
+    def _effects(self, outcome: Outcome, facts: dict[str, Any]) -> Effects:
+        """``facts`` are those of the outcome, never to be templated; variables from a file of the user's may hold templates."""
+        if not facts or self._task.module == "debug":
             return Effects()
         if self._task.module == "include_vars":
             return Effects(included=dict(outcome.facts))
-        facts = mark_unsafe(outcome.facts)
         if self._task.module == "set_fact":
             cacheable = flag(self._run, self._task.args.get("cacheable"), {})
             return Effects(vars=facts, facts=facts if cacheable else {})
@@ -342,9 +342,17 @@ class TaskRun:
         if task.register:
             item.effects.vars[task.register] = item.result
         status = item.status
-        if status == "failed" and not item.strict and flag(self._run, task.ignore_errors, variables):
+        if status == "failed" and not item.strict and self._ignores(task.ignore_errors, item.result, variables):
             return self._close(item, Done(item.result, "ignored", item.origin or task.origin))
         return self._close(item, Done(item.result, status, item.origin or task.origin, notified=notified if status == "changed" else []))
+
+    def _ignores(self, keyword: Any, result: dict[str, Any], variables: Variables) -> bool:
+        """ignore_errors or ignore_unreachable; one that cannot be read ignores nothing, and is told with the failure."""
+        try:
+            return flag(self._run, keyword, variables)
+        except (TemplateError, Wrong) as error:
+            result["msg"] = f"{result.get('msg', 'failed')}; and whether to ignore it cannot be told: {error}"
+            return False
 
     def _close(self, item: Item, done: Done) -> Done:
         done.name, done.effects, done.no_log = self._name, item.effects, self._no_log

@@ -34,8 +34,9 @@ class Masker:
     def remember(self, value: Any) -> None:
         """Take every text inside ``value`` (a secret parameter's value or a Secret) as one to hide."""
         found = {text for text in _texts(value) if text}
-        with self._lock:
-            self._texts |= found
+        if not found <= self._texts:
+            with self._lock:
+                self._texts |= found
 
     def remember_secrets(self, value: Any) -> None:
         """Take only what is typed as Secret inside ``value``."""

@@ -82,6 +82,7 @@ def node_for(run: Runtime, scope: PlayScope, task: Task, variables: Mapping[str,
     connection = run.variables.lazily(own)
     target = target_of(place, connection, remote_user=run.options.remote_user, private_key=run.options.private_key)
     become = become_of(_rendered(run, task.become, variables), _rendered(run, scope.play.become, variables), connection, run.options)
+    run.masker.remember([password for password in (target.password, become.password if become else None) if password])
     return RunNode(run, place, target, become, _settings(run, scope, task, variables))
 
 

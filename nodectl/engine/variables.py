@@ -164,13 +164,29 @@ class HostVars(Mapping[str, Mapping[str, Any]]):
     def __getitem__(self, host: str) -> Mapping[str, Any]:
         if host not in self._variables.host_names() and host != LOCALHOST:
             raise KeyError(host)
-        return self._variables.lazily(self._variables.of_host(host))
+        return self._variables.lazily(_Unlisted(self._variables.of_host(host)))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._variables.host_names())
 
     def __len__(self) -> int:
         return len(self._variables.host_names())
+
+
+class _Unlisted(Mapping[str, Any]):
+    """A host's variables that have hostvars but do not list it: showing hostvars would otherwise never end."""
+
+    def __init__(self, variables: Mapping[str, Any]) -> None:
+        self._variables = variables
+
+    def __getitem__(self, name: str) -> Any:
+        return self._variables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._variables if name != "hostvars")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _role_magic(role: Role | None) -> dict[str, Any]:

@@ -177,6 +177,14 @@ def test_hostvars_of_other_hosts_are_rendered_as_theirs(tmp_path: Path) -> None:
     assert str(known["seen"]) == "2"
 
 
+@pytest.mark.parametrize("shown", ["hostvars", "hostvars[inventory_hostname]", "vars", "groups"])
+def test_what_holds_everything_can_be_shown(tmp_path: Path, shown: str) -> None:
+    text = book(f"{{name: a, debug: {{var: '{shown}'}}}}", f"{{name: b, set_fact: {{kept: '{{{{ {shown} }}}}'}}}}", "{name: c, debug: {var: kept}}")
+    played = play(tmp_path, text)
+    assert played.of("h1") == ["a: ok", "b: ok", "c: ok"]
+    assert "h2" in all_text(played)
+
+
 def test_run_once_takes_the_next_host_when_the_first_is_unreachable(tmp_path: Path) -> None:
     played = play(tmp_path, book("{name: once, command: echo x, run_once: true, register: r}", "{name: all, assert: {that: r.stdout == 'x'}}"), connections=FakeConnections(["h1"]))
     assert played.of("h2") == ["once: changed", "all: ok"]
@@ -271,6 +279,43 @@ def test_ignore_unreachable_lets_a_host_go_on(tmp_path: Path) -> None:
     played = play(tmp_path, book("{name: x, ping: {}, ignore_unreachable: true, register: r}", "{name: y, assert: {that: r.unreachable}}"), inventory=ONE, connections=FakeConnections(["h1"]))
     assert played.of("h1") == ["x: ignored", "y: ok"]
     assert played.result.status == {"h1": "ok"}
+
+
+UNREADABLE = [
+    ("{name: x, command: 'false', ignore_errors: '{{ nothing }}'}", "nothing"),
+    ("{name: x, command: 'false', ignore_errors: perhaps}", "true or false"),
+    ("{name: x, command: 'true', no_log: '{{ nothing }}'}", "nothing"),
+    ("{name: x, command: 'true', timeout: '{{ nothing }}'}", "nothing"),
+    ("{name: x, command: 'true', timeout: soon}", "number"),
+    ("{name: x, command: 'true', environment: '{{ [1] }}'}", "environment"),
+    ("{name: x, command: 'true', become: '{{ nothing }}'}", "nothing"),
+    ("{name: x, command: 'true', delegate_to: '{{ nothing }}'}", "nothing"),
+    ("{name: x, command: 'true', changed_when: '{{ nothing }}'}", "nothing"),
+    ("{name: x, command: 'true', failed_when: nothing.x}", "nothing"),
+    ("{name: x, command: 'true', until: nothing.x, delay: 0}", "nothing"),
+    ("{name: x, command: 'true', retries: many, until: true}", "number"),
+    ("{name: x, command: 'true', notify: '{{ nothing }}'}", "nothing"),
+    ("{name: x, command: 'true', when: nothing}", "nothing"),
+    ("{name: x, command: 'true', loop: '{{ nothing }}'}", "nothing"),
+    ("{name: '{{ nothing }}', command: '{{ nothing }}'}", "nothing"),
+    ("{name: x, meta: noop, when: nothing}", "nothing"),
+]
+
+
+@pytest.mark.parametrize(("task", "said"), UNREADABLE, ids=[one[0][9:60] for one in UNREADABLE])
+def test_a_keyword_that_cannot_be_read_is_the_tasks_failure_and_no_bug(tmp_path: Path, task: str, said: str) -> None:
+    try:
+        played = play(tmp_path, book(task), inventory=ONE)
+    except Mistakes as mistakes:  # found at load already: better still
+        assert said in str(mistakes) or "must be" in str(mistakes) or "expected" in str(mistakes)
+        return
+    assert played.result.status == {"h1": "failed"}
+    assert said in played.kinds("task.end")[-1].data["result"]["msg"]
+
+
+def test_ignore_unreachable_that_cannot_be_read_ignores_nothing(tmp_path: Path) -> None:
+    played = play(tmp_path, book("{name: x, ping: {}, ignore_unreachable: '{{ nothing }}'}"), inventory=ONE, connections=FakeConnections(["h1"]))
+    assert played.result.status == {"h1": "unreachable"}
 
 
 def test_the_text_false_is_no_answer(tmp_path: Path) -> None:
