@@ -154,8 +154,17 @@ def _inclusions(data: dict[str, Any], result: dict[str, Any]) -> int:
 
 def _why_failed(data: dict[str, Any], result: dict[str, Any]) -> str:
     task = title(data)
+    said = complaint(result)
+    return f"{task}: {said}" if task else said
+
+
+def complaint(result: dict[str, Any]) -> str:
+    """Why a step failed, in one line: its message, and of a program the exit code and the last thing it said."""
     msg = str(result.get("msg") or "failed")
-    return f"{task}: {msg}" if task else msg
+    if not result.get("rc"):
+        return msg
+    last = str(result.get("stderr") or "").strip().rpartition("\n")[2]
+    return f"{msg} (rc={result['rc']}){f': {last}' if last and last not in msg else ''}"
 
 
 def title(data: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from rich.text import Text
 from nodectl.diagnostics.model import Diagnostic
 from nodectl.diagnostics.render_human import render_human
 from nodectl.report.exit_code import MEANING
-from nodectl.report.fold import HostSummary, Summary, title
+from nodectl.report.fold import HostSummary, Summary, complaint, title
 from nodectl.wire.event import Event
 from nodectl.wire.origin import Origin
 
@@ -106,7 +106,7 @@ class TaskLog:
         result = event.data.get("result") or {}
         style = STYLES.get(status, "")
         if status in ("failed", "ignored", "rescued"):
-            yield Text(f"fatal: [{event.host}]: FAILED!{suffix} => {result.get('msg') or 'failed'}", style=style if status != "failed" else "bold red")
+            yield Text(f"fatal: [{event.host}]: FAILED!{suffix} => {complaint(result)}", style=style if status != "failed" else "bold red")
             if whole:
                 yield from failure(event.data, result)
             if status != "failed":

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nodectl.report.exit_code import MEANING, ExitCode, first
-from nodectl.report.fold import Summary, fold
+from nodectl.report.fold import Summary, complaint, fold
 from nodectl.report.json import report, write_report
 from nodectl.wire.event import Event
 
@@ -46,6 +46,21 @@ STATS = [
 def test_counts_as_ansible_does(status: str, result: dict[str, Any], expected: dict[str, int]) -> None:
     stats = vars(fold([*start(), task("n1", status, result=result)]).hosts["n1"].stats)
     assert {name: count for name, count in stats.items() if count} == expected
+
+
+COMPLAINTS = [
+    ({"msg": "no space"}, "no space"),
+    ({}, "failed"),
+    ({"msg": "non-zero return code", "rc": 3, "stderr": "one\ntwo\n"}, "non-zero return code (rc=3): two"),
+    ({"msg": "it said two", "rc": 3, "stderr": "two"}, "it said two (rc=3)"),
+    ({"msg": "no", "rc": 0}, "no"),
+    ({"msg": "no", "rc": 1}, "no (rc=1)"),
+]
+
+
+@pytest.mark.parametrize(("result", "text"), COMPLAINTS)
+def test_complaint(result: dict[str, Any], text: str) -> None:
+    assert complaint(result) == text
 
 
 def test_a_looped_include_counts_once_per_inclusion() -> None:

@@ -52,7 +52,7 @@ SHOWN = [
     (0, [task("n1", "failed", {"msg": "no space"})], ["", HEAD, "fatal: [n1]: FAILED! => no space"]),
     (0, [task("n1", "ignored", {"msg": "no"})], ["", HEAD, "fatal: [n1]: FAILED! => no", "...ignoring"]),
     (0, [task("n1", "rescued", {"msg": "no"})], ["", HEAD, "fatal: [n1]: FAILED! => no", "...rescued"]),
-    (0, [task("n1", "failed", {"msg": "rc 1", "stderr": "a\nb"})], ["", HEAD, "fatal: [n1]: FAILED! => rc 1", "  stderr:", "    a", "    b"]),
+    (0, [task("n1", "failed", {"msg": "no", "rc": 1, "stderr": "a\nb"})], ["", HEAD, "fatal: [n1]: FAILED! => no (rc=1): b", "  stderr:", "    a", "    b"]),
     (0, [Event("host.unreachable", 1.0, "n1", {"reason": "refused", "hint": "start sshd"})],
      ["fatal: [n1]: UNREACHABLE! => refused (nothing was done on it)", "  help: start sshd"]),
     (0, [Event("host.lost", 1.0, "n1", {"reason": "silent for 20 s"})], ["fatal: [n1]: LOST! => silent for 20 s (what its last step did is not known)"]),
