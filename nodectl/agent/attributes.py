@@ -129,7 +129,8 @@ def _bits(users: str, what: str, mode: int, directory: bool) -> "tuple[int, int]
     bits = touched = 0
     for user in users:
         shift = _SHIFT[user]
-        touched |= 7 << shift
+        special = {"u": stat.S_ISUID, "g": stat.S_ISGID}.get(user, 0)
+        touched |= 7 << shift | (0 if directory else special)  # as chmod: a folder keeps its set-id bits
         if what in _SHIFT:
             bits |= (mode >> _SHIFT[what] & 7) << shift
             continue
@@ -138,8 +139,7 @@ def _bits(users: str, what: str, mode: int, directory: bool) -> "tuple[int, int]
                 bits |= (1 << shift) if directory or mode & 0o111 else 0
             else:
                 bits |= _BIT.get(letter, 0) << shift
-        bits |= {"u": stat.S_ISUID, "g": stat.S_ISGID}.get(user, 0) if "s" in what else 0
-        touched |= 0 if directory else {"u": stat.S_ISUID, "g": stat.S_ISGID}.get(user, 0)
+        bits |= special if "s" in what else 0
     return (bits | stat.S_ISVTX if "t" in what else bits), touched
 
 
@@ -150,7 +150,7 @@ def returned(path: str, there: Dict[str, Any]) -> Dict[str, Any]:
     kind = "hard" if there["kind"] == "file" and there["nlink"] > 1 else there["kind"]
     return {
         "uid": there["uid"], "gid": there["gid"], "owner": user_name(there["uid"]), "group": group_name(there["gid"]),
-        "mode": f"{there['mode']:04o}", "size": there["size"], "state": kind,
+        "mode": f"0{there['mode']:03o}", "size": there["size"], "state": kind,
     }
 
 

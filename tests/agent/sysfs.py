@@ -24,7 +24,7 @@ def hca(
         f"{port}/state": f"{state}\n", f"{port}/phys_state": f"{physical}\n", f"{port}/rate": f"{rate}\n", f"{port}/lid": f"{lid}\n", f"{port}/sm_lid": "0x1\n",
         f"{port}/link_layer": f"{layer}\n",
     })
-    table = {index: ("0000:0000:0000:0000:0000:0000:0000:0000", "") for index in range(6)} | (gids or {})
+    table = dict.fromkeys(range(6), ("0000:0000:0000:0000:0000:0000:0000:0000", "")) | (gids or {})
     for index, (gid, kind) in table.items():
         write(root, {f"{port}/gids/{index}": f"{gid}\n"})
         if kind:
