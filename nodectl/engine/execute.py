@@ -10,17 +10,18 @@ from typing import Any, NamedTuple
 
 from nodectl.diagnostics.model import Mistakes
 from nodectl.engine.actions.contract import ActionFailed, Context
+from nodectl.engine.actions.files import search_folders
 from nodectl.engine.catalogue import ACTIONS, known
 from nodectl.engine.cursor import Position
 from nodectl.engine.include import include
-from nodectl.engine.lookups import FileLookup
-from nodectl.engine.loops import KINDS, BadLoop, items_of
+from nodectl.engine.loops import BadLoop, items_of
 from nodectl.engine.masking import reveal
 from nodectl.engine.node import RunNode, flag, node_for
 from nodectl.engine.results import Done, Effects, Item, failed, of_loop, shown, skipped
 from nodectl.engine.role_arguments import check_arguments
 from nodectl.engine.runtime import PlayScope, Runtime, mistakes_text, text_of
 from nodectl.engine.targets import BadTarget
+from nodectl.lang.lookups import Lookups
 from nodectl.lang.task import Task
 from nodectl.lang.template import TemplateError, UndefinedName
 from nodectl.lang.undefined import OMIT
@@ -57,7 +58,7 @@ class TaskRun:
 
     def __init__(self, run: Runtime, scope: PlayScope, host: str, position: Position, handler: bool = False) -> None:
         self._run = run
-        self._lookup = FileLookup(position.task, run.playbook_dir)
+        self._lookup = Lookups(lambda kind: search_folders(position.task, run.playbook_dir, kind))
         self._templar = run.templar.with_lookup(self._lookup)
         self._scope = scope
         self._host = host
@@ -104,19 +105,11 @@ class TaskRun:
     def _entries(self, variables: Variables) -> list[Any] | Item:
         """The items, or the end of the task where the list cannot be had: skipped if its own condition says so."""
         try:
-            value = self._loop_value(variables)
-            return items_of(self._task.loop_kind, value) if self._task.loop_kind in KINDS else self._looked_up(value, variables)
+            return items_of(self._task.loop_kind, self._loop_value(variables), self._lookup, variables, lambda text: str(self._templar.render(text, variables)))
         except (UndefinedName, BadLoop):
             if self._false_condition(variables) is not None:
                 return self._one(variables)
             raise
-
-    def _looked_up(self, value: Any, variables: Variables) -> list[Any]:
-        terms = value if isinstance(value, list) else [value]
-        try:
-            return self._lookup(self._task.loop_kind, terms, {}, variables, lambda text: str(self._templar.render(text, variables)))
-        except (LookupError, ValueError) as error:
-            raise BadLoop(f"with_{self._task.loop_kind}: {error}") from None
 
     def _loop_value(self, variables: Variables) -> Any:
         """Items of a written list that need something undefined stay templates: their own `when` may leave them out."""

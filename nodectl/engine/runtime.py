@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from nodectl.diagnostics.model import Collector, Mistakes
+from nodectl.engine.actions.files import search_folders
 from nodectl.engine.catalogue import known
 from nodectl.engine.handlers import HandlerTable
-from nodectl.engine.lookups import FileLookup
 from nodectl.engine.masking import Masker
 from nodectl.engine.options import Options
 from nodectl.engine.state import HostState
 from nodectl.engine.variables import PlayVariables, Variables
 from nodectl.inventory.model import Inventory
 from nodectl.lang.load import LoadedRole, load_role, load_tasks, load_vars_file
+from nodectl.lang.lookups import Lookups
 from nodectl.lang.playbook import Play
 from nodectl.lang.task import Node, Task
 from nodectl.lang.template import Templar, TemplateError
@@ -98,7 +99,7 @@ class Runtime:
         self.inventory = inventory
         self.options = options
         self.connections = connections
-        self.templar = templar.with_lookup(FileLookup(None, self.playbook_dir))
+        self.templar = templar.with_lookup(Lookups(lambda kind: search_folders(None, self.playbook_dir, kind)))
         self.states: dict[str, HostState] = {name: HostState(name) for name in inventory.names()}
         self.variables = Variables(inventory, options, self.states, self.templar, str(self.playbook_dir))
         self.masker = _masker(inventory, options)

@@ -146,7 +146,7 @@ SMALL = [
     ("ping: {}, become: true, become_method: su", "failed", "sudo"),
     ("debug: {msg: a}, loop: 3", "failed", "wants a list"),
     ("debug: {msg: '{{ item }}'}, with_env: HOME", "ok", "All items completed"),
-    ("debug: {msg: a}, with_first_found: [nope, nada]", "failed", "none of nope, nada"),
+    ("debug: {msg: a}, with_first_found: [nope, nada]", "failed", "none of nope, nada exists"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""The parts that keep order: handler table, masker, lookups, variables."""
+"""The parts that keep order: handler table, masker, variables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from nodectl.diagnostics.model import Collector
 from nodectl.engine.cursor import Position
 from nodectl.engine.handlers import HandlerTable, PendingFile
-from nodectl.engine.lookups import FileLookup
 from nodectl.engine.masking import Masker, reveal
 from nodectl.engine.options import Options
 from nodectl.engine.state import HostState
@@ -105,60 +104,6 @@ def test_only_typed_secrets_are_found_in_variables() -> None:
 
 def test_reveal_goes_everywhere() -> None:
     assert reveal({"a": [Secret("x"), {"b": Secret("y")}], "c": 1}) == {"a": ["x", {"b": "y"}], "c": 1}
-
-
-# -- lookups
-
-
-def look(folder: Path, name: str, *terms: Any, **options: Any) -> list[Any]:
-    task = Task("debug", {}, Origin(str(folder / "site.yml"), 1, 1))
-    return FileLookup(task, folder)(name, terms, options, {}, lambda text: text.replace("{{ x }}", "X"))
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    write_tree(tmp_path, {"files/a.conf": "A \n", "files/b.conf": "B", "templates/t": "{{ x }}", "files/sub.conf/c": "", "vars/v.yml": "v: 1\n"})
-    return tmp_path
-
-
-LOOKED: list[tuple[str, tuple[Any, ...], dict[str, Any], list[Any]]] = [
-    ("file", ("a.conf", "b.conf"), {}, ["A", "B"]), ("file", ("a.conf",), {"rstrip": False}, ["A \n"]), ("template", ("t",), {}, ["X"]),
-    ("env", ("NODECTL_TEST",), {}, ["set"]), ("env", ("NODECTL_NOT_SET",), {"default": "d"}, ["d"]), ("env", ("NODECTL_NOT_SET",), {}, [""]),
-    ("dict", ({"a": 1},), {}, [{"key": "a", "value": 1}]), ("sequence", ("count=2",), {}, ["1", "2"]), ("fileglob", ("none/*",), {}, []),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "terms", "options", "found"), LOOKED)
-def test_lookup(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, terms: tuple[Any, ...], options: dict[str, Any], found: list[Any]) -> None:
-    monkeypatch.setenv("NODECTL_TEST", "set")
-    assert look(folder, name, *terms, **options) == found
-
-
-def test_fileglob_lists_files_and_no_folders(folder: Path) -> None:
-    assert look(folder, "fileglob", "*.conf") == [str(folder / "files" / name) for name in ("a.conf", "b.conf")]
-
-
-FIRST: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
-    (("nope", "b.conf"), {}, "files/b.conf"), ((["nope", "v.yml"],), {}, "vars/v.yml"), (({"files": ["v.yml"], "paths": ["vars"]},), {}, "vars/v.yml"),
-    ((), {"files": ["t"]}, "templates/t"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("terms", "options", "found"), FIRST)
-def test_first_found(folder: Path, terms: tuple[Any, ...], options: dict[str, Any], found: str) -> None:
-    assert look(folder, "first_found", *terms, **options) == [str(folder / found)]
-
-
-def test_first_found_may_find_nothing_only_if_told_so(folder: Path) -> None:
-    assert look(folder, "first_found", {"files": ["nope"], "skip": True}) == []
-    with pytest.raises(LookupError, match="none of nope"):
-        look(folder, "first_found", "nope")
-
-
-@pytest.mark.parametrize(("name", "term", "said"), [("file", "nope", "looked at"), ("pipe", "id", "not known"), ("file", "sub.conf", "sub.conf")])
-def test_lookup_refuses(folder: Path, name: str, term: str, said: str) -> None:
-    with pytest.raises((LookupError, ValueError), match=said):
-        look(folder, name, term)
 
 
 # -- variables
