@@ -104,7 +104,7 @@ def _source(system: System, args: Args) -> Dict[str, Any]:
     if file is None:
         if args["checksum"] is None:
             raise Failed("neither content nor remote_src was given to the agent: a file of the controller is sent by nodectl")
-        return {"source": args["checksum"], "sent": False}
+        return {"source": args["checksum"], "sent": False, "after": f"(content with SHA-1 {args['checksum']})\n"}
     try:
         found = replace.sha1(file)
         if args["checksum"] not in (None, found):
