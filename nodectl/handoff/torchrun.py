@@ -11,8 +11,9 @@ _TEXT = r'''#!/usr/bin/env bash
 #
 #     ./torchrun.sh SCRIPT [ARGS...]
 #
-# SCRIPT is a Python file on this machine; it is copied to a temporary folder of each node and removed afterwards. Output comes with
-# the node's name before each line. When one node fails, all others are ended; the exit code is the first that was not 0.
+# SCRIPT is a Python file on this machine; it is copied to a temporary folder of each node, which is TMPDIR there and is removed
+# afterwards. Output comes with the node's name before each line. When one node fails, all others are ended; the exit code is the
+# first that was not 0.
 # MASTER_PORT=N chooses the port of the rendezvous; without it a free one is asked for on the first node.
 # Node pool of run @RUN@: @COUNT@ nodes, world size @WORLD@.
 set -u
@@ -26,7 +27,7 @@ master_addr=@MASTER@
 count=${#names[@]}
 
 if [ $# -lt 1 ] || [ "$1" = "-h" ] || [ "$1" = "--help" ]; then
-    sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+    sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
     exit 2
 fi
 script=$1
@@ -100,7 +101,8 @@ exit "$status"'
 
 launch() {
     local index=$1 line
-    local command=(env)
+    # torchrun leaves its logs, and torch its compiled kernels, where temporary files go.
+    local command=(env "TMPDIR=${folders[$index]}")
     shift
     while IFS= read -r line; do
         [ -n "$line" ] && command+=("$line")
