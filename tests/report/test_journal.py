@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nodectl.report.journal import BadJournal, Journal, read_journal
@@ -28,6 +28,8 @@ def write(path: Path, *events: Event) -> Path:
     return path
 
 
+# No deadline: writing and reading a file takes what a busy machine lets it.
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(kind=st.text(), host=st.text(), value=JSON)
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, kind: str, host: str, value: Any) -> None:
     event = Event(kind, 1.25, host, {"value": value})
