@@ -29,7 +29,7 @@ def load_inventory(sources: Sequence[str], found: Collector) -> Inventory:
     inventory = Inventory()
     builder = Builder(inventory, found)
     for source in sources:
-        if "," in source and not Path(source).exists():
+        if "," in source and not os.path.exists(source):
             _names(source, builder)
         else:
             _path(Path(source), builder)
@@ -60,12 +60,12 @@ def _names(source: str, builder: Builder) -> None:
 
 
 def _path(path: Path, builder: Builder) -> None:
-    if path.is_dir():
+    if os.path.isdir(path):
         files = sorted(entry for entry in path.iterdir() if entry.name not in _VARS_FOLDERS and not entry.name.startswith("."))
         for entry in files:
             if not entry.name.endswith(_SKIPPED_ENDINGS):
                 _path(entry, builder)
-    elif not path.exists():
+    elif not os.path.exists(path):
         builder.found.error("E109", f"inventory {path} does not exist", None, help="give a file, a folder, or names with a comma: 'n1,n2,'")
     elif path.suffix in YAML_ENDINGS:
         yaml_source.read(path, builder)
@@ -92,8 +92,8 @@ def _beside(sources: Sequence[str]) -> list[Path]:
     folders: list[Path] = []
     for source in sources:
         path = Path(source)
-        folder = path if path.is_dir() else path.parent
-        if path.exists() and folder not in folders:
+        folder = path if os.path.isdir(path) else path.parent
+        if os.path.exists(path) and folder not in folders:
             folders.append(folder)
     return folders
 

@@ -6,6 +6,7 @@ so that one run shows all mistakes.
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +35,7 @@ class LoadedRole(NamedTuple):
 def load_playbook(path: Path, roles_path: Sequence[Path], known: Known, found: Collector) -> Playbook:
     """The playbook with all its imports. ``known`` gives the parameters of a module by its short name, or None."""
     checker = Checker(found)
-    if not path.is_file():
+    if not os.path.isfile(path):
         checker.error("E109", f"playbook {path} does not exist", None)
         return Playbook(path, ())
     return Playbook(path, tuple(Books(roles_path, known, checker).load(path)))

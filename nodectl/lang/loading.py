@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -60,13 +61,14 @@ class Loading:
 
     def find(self, name: str, kind: str, role: Role | None, beside: Path) -> Path | None:
         """A file that a task names, in Ansible's order: the role's folders, beside the task's file, the playbook's."""
-        path = Path(name).expanduser()
+        # os.path and not Path: a name too long, with a NUL in it or of an unknown user is a file that is not there, not an exception.
+        path = Path(os.path.expanduser(name))
         if path.is_absolute():
-            return path if path.is_file() else None
+            return path if os.path.isfile(path) else None
         folders = [role.path / kind, role.path, role.path / "tasks"] if role else []
         for folder in (beside, self.basedir, *(one.parent for one in self.roles_path)):
             folders += [folder / kind, folder]
-        return next((folder / path for folder in folders if (folder / path).is_file()), None)
+        return next((folder / path for folder in folders if os.path.isfile(folder / path)), None)
 
 
 @dataclass(frozen=True)

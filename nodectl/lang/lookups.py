@@ -75,7 +75,7 @@ class Lookups:
     def _first_found(self, terms: list[Any], options: Mapping[str, Any]) -> list[Any]:
         names, skip = _first_found_names(terms, options)
         for name in names:
-            path = self._find(name, "files") or self._find(name, "vars") or self._find(name, "templates")
+            path = next((found for kind in ("files", "templates", "vars", "tasks") if (found := self._find(name, kind))), None)
             if path is not None:
                 return [str(path)]
         if skip:
@@ -83,9 +83,9 @@ class Lookups:
         raise LookupError(f"none of {', '.join(names)} exists")
 
     def _find(self, name: str, kind: str) -> Path | None:
-        path = Path(name).expanduser()
+        path = Path(os.path.expanduser(name))
         candidates = [path] if path.is_absolute() else [folder / path for folder in self._folders(kind)]
-        return next((candidate for candidate in candidates if candidate.is_file()), None)
+        return next((candidate for candidate in candidates if os.path.isfile(candidate)), None)
 
     def _read(self, name: str, kind: str) -> str:
         path = self._find(name, kind)

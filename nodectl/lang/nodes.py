@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -278,7 +279,7 @@ def _peek_source(call: Call, where: Where, loading: Loading) -> None:
 def _is_folder(name: str, kind: str, where: Where, loading: Loading) -> bool:
     folders = [where.role.path / kind, where.role.path] if where.role else []
     folders += [where.folder / kind, where.folder, loading.basedir / kind, loading.basedir]
-    return any((folder / name).is_dir() for folder in folders)
+    return any(os.path.isdir(folder / name) for folder in folders)
 
 
 def role_entry(value: Any, at: Origin, where: Where, loading: Loading, parent: Role | None = None) -> list[Node]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -54,7 +55,7 @@ class Books:
             self.checker.error("E209", "import_playbook wants the name of a file", fields.at(key), "expected a fixed name")
             return []
         other = path.parent / name
-        if not other.is_file():
+        if not os.path.isfile(other):
             self.checker.error("E210", f"playbook '{name}' not found", fields.at(key), "this file is missing", f"looked in {path.parent}")
             return []
         inside = inherit(outer, fields, self._loading(path), fields.variables())
@@ -131,7 +132,7 @@ class Books:
         return tuple(files)
 
     def _vars_file(self, name: str, at: Origin, path: Path) -> None:
-        file = next((folder / name for folder in (path.parent / "vars", path.parent) if (folder / name).is_file()), None)
+        file = next((folder / name for folder in (path.parent / "vars", path.parent) if os.path.isfile(folder / name)), None)
         if file is None:
             self.checker.error("E210", f"file '{name}' not found", at, "this file is missing", f"looked in {path.parent}")
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -39,7 +40,7 @@ class RoleSource:
 def find_role(name: str, basedir: Path, roles_path: Sequence[Path], beside: Path | None = None) -> Path | None:
     """The folder of a role: roles/ beside the playbook, the folders of ``roles_path``, beside the role that asks, the playbook's own folder."""
     folders = [basedir / "roles", *roles_path, *([beside] if beside else []), basedir]
-    return next((folder / name for folder in folders if (folder / name).is_dir()), None)
+    return next((folder / name for folder in folders if os.path.isdir(folder / name)), None)
 
 
 def missing_role(name: str, at: Origin, basedir: Path, roles_path: Sequence[Path], checker: Checker) -> None:
@@ -52,7 +53,7 @@ def missing_role(name: str, at: Origin, basedir: Path, roles_path: Sequence[Path
 
 def find_file(folder: Path, name: str) -> Path | None:
     """`main` as main.yml, main.yaml or main.json; a name with an ending as it stands."""
-    return next((folder / (name + ending) for ending in ENDINGS if (folder / (name + ending)).is_file()), None)
+    return next((folder / (name + ending) for ending in ENDINGS if os.path.isfile(folder / (name + ending))), None)
 
 
 def read_role(name: str, path: Path, params: dict[str, Any], files: RoleFiles, checker: Checker, at: Origin | None) -> RoleSource:
@@ -83,7 +84,7 @@ def _variables(folder: Path, name: str, checker: Checker, at: Origin | None) -> 
     """Variables of `main.yml`, or of all files of a folder `main/`, and where each was written."""
     file = find_file(folder, name)
     files = [file] if file else []
-    if not file and (folder / name).is_dir():
+    if not file and os.path.isdir(folder / name):
         files = sorted(entry for entry in (folder / name).rglob("*") if entry.suffix in ENDINGS[:3])
     if not files and name != "main":
         checker.error("E210", f"no file '{name}' in {folder}", at, "this file is missing")

@@ -130,6 +130,12 @@ def test_names_on_the_command_line() -> None:
     assert not list(found)
 
 
+def test_a_list_of_names_longer_than_a_file_name_may_be() -> None:
+    inventory, found = load(",".join(f"node-{number:04}.rack.example" for number in range(500)))
+    assert len(inventory.names()) == 500
+    assert not list(found)
+
+
 def test_a_host_that_a_later_source_puts_into_a_group_is_ungrouped_no_more(tmp_path: Path) -> None:
     (tmp_path / "g.yaml").write_text("gpu: {hosts: {n1: }}\n")
     inventory, _ = load("n1,n2,", tmp_path / "g.yaml")

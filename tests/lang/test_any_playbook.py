@@ -19,7 +19,7 @@ from tests.lang.specs import SPECS, known
 WORDS = sorted({*keywords.PLAY, *keywords.TASK, *keywords.BLOCK, *keywords.REFUSED, *keywords.LOOP_CONTROL, *SPECS, "import_tasks", "import_role", "with_items"})
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-5, 5000), st.floats(allow_nan=False),
-    st.sampled_from(["x", "", "{{ x }}", "{{", "a == 1", "a =", "site.yml", "self.yml", "a=b c", "a='", "name=x", "2nd", "role", "../x", "\x07", "a" * 300, "1:2"]),
+    st.sampled_from(["x", "", "{{ x }}", "{{", "a == 1", "a =", "site.yml", "self.yml", "a=b c", "a='", "name=x", "2nd", "role", "../x", "\x07", "\x00", "~nobody/x", "a" * 300, "1:2"]),
 )  # fmt: skip
 KEYS = st.one_of(st.sampled_from(WORDS), st.sampled_from(["name", "src", "file", "path", "module", "role", "apply", "loop_var"]), st.integers(0, 3), st.none())
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=15)
@@ -43,7 +43,7 @@ def load(folder: Path, value: Any) -> Collector:
 
 
 @given(st.one_of(st.lists(PLAYS, max_size=2), VALUES))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 def test_a_playbook_of_any_shape(folder: Path, value: Any) -> None:
     for one in load(folder, value):
         assert one.message
@@ -63,7 +63,7 @@ GROUPS = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=2) | st.di
 
 
 @given(GROUPS)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 def test_an_inventory_of_any_shape(folder: Path, value: Any) -> None:
     (folder / "hosts.yaml").write_text(yaml.safe_dump(value, allow_unicode=True))
     inventory = load_inventory([str(folder / "hosts.yaml")], Collector())
@@ -72,7 +72,7 @@ def test_an_inventory_of_any_shape(folder: Path, value: Any) -> None:
 
 
 @given(st.lists(st.sampled_from(["[gpu]", "[gpu:vars]", "[x:children]", "[", "n1", "n[1:2]", " a=1", " b='", "=", "#", "\n", "gpu", "[gpu:odd]", "\x00", "é"]), max_size=15).map("".join))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_an_ini_inventory_of_any_text(folder: Path, text: str) -> None:
     (folder / "hosts.ini").write_text(text)
     inventory = load_inventory([str(folder / "hosts.ini")], Collector())
