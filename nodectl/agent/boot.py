@@ -159,7 +159,9 @@ class Agent:
                 self._answer(step, outcome)
         except Exception as error:  # noqa: BLE001 -- the edge "thread entry": without it the controller would wait for beats only
             self._send({"t": "crash", "text": f"worker: {type(error).__name__}: {error}", "traceback": traceback.format_exc()})
-            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            if not self._over.is_set():
+                os.kill(os.getpid(), signal.SIGTERM)  # an agent without its worker would beat for ever and do nothing
 
     def _one(self, step: Step) -> Outcome:
         if step.needs is not None and step.needs in self._failed:

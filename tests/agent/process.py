@@ -6,10 +6,11 @@ import os
 import select
 import subprocess
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from nodectl.transport.bundle import LOADER, bundle
+from nodectl.transport.bundle import LOADER, pack, sources
 from nodectl.wire.frame import Decoder, Frame, encode
 from nodectl.wire.outcome import Outcome, outcome_from_json
 
@@ -21,13 +22,14 @@ PATIENCE = 20.0
 class AgentProcess:
     """Context manager. ``say`` sends a frame, ``step`` a step, ``until`` reads frames until one fits."""
 
-    def __init__(self, python: str) -> None:
+    def __init__(self, python: str, replaced: Mapping[str, str] | None = None) -> None:
+        """``replaced``: module name to source, in place of what the tree has: to see what the agent does with a broken module."""
         command = [python, "-I", "-S", "-c", LOADER, MARKER]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
         self.decoder = Decoder()
         self.frames: list[Frame] = []
         assert self.process.stdin
-        self.process.stdin.write(bundle())
+        self.process.stdin.write(pack({**sources(), **(replaced or {})}))
         seen = b""
         while len(seen) < len(MARKER):
             data = self._bytes(len(MARKER) - len(seen))

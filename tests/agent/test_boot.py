@@ -28,7 +28,7 @@ def answers(python: str) -> bool:
 
 
 # Every Python that the agent promises to run under and that this machine has.
-PYTHONS = [sys.executable, *(path for minor in range(8, 11) if (path := shutil.which(f"python3.{minor}")) and answers(path))]
+PYTHONS = [sys.executable, *(path for minor in range(8, 15) if (path := shutil.which(f"python3.{minor}")) and answers(path))]
 
 
 @pytest.fixture(params=PYTHONS, ids=lambda path: Path(path).name)
@@ -253,14 +253,75 @@ def test_it_beats_while_a_step_runs(one: AgentProcess) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_progress_reaches_the_controller(one: AgentProcess, tmp_path: Path) -> None:
-    one.until("hello")
-    one.step(1, "command", {"cmd": "echo x"})
-    assert one.outcome(1).values["rc"] == 0
-    one.step(2, "shell", {"cmd": "head -c 3000000 /dev/zero | tr '\\0' x"})
-    outcome = one.outcome(2)
+def test_large_output_is_cut_and_said(one: AgentProcess) -> None:
+    one.step(1, "shell", {"cmd": "head -c 3000000 /dev/zero | tr '\\0' x"})
+    outcome = one.outcome(1)
     assert len(outcome.values["stdout"]) < 1.1 * 1024 * 1024
     assert "left out" in outcome.warnings[0]
+
+
+BROKEN = """\
+from __future__ import annotations
+import sys
+from nodectl.wire.outcome import Outcome
+from nodectl.wire.params import Param, Spec
+
+SPEC = Spec("a broken module", {"data": Param()})
+
+def act(system, args, check):
+    if args["data"] == "progress":
+        print("a stray print")
+        sys.stdout.flush()
+        system.progress("half of it")
+    if args["data"] == "object":
+        return Outcome(changed=True, values={"what": object()})
+    if args["data"] == "exit":
+        sys.exit(3)
+    if args["data"] == "huge":
+        return Outcome(values={"what": "x" * (65 * 1024 * 1024)})
+    return Outcome()
+"""
+
+
+@pytest.fixture
+def broken() -> Iterator[AgentProcess]:
+    with AgentProcess(sys.executable, {"nodectl.agent.modules.ping": BROKEN}) as process:
+        yield process
+
+
+def test_progress_reaches_the_controller_and_prints_do_not(broken: AgentProcess) -> None:
+    broken.step(7, "ping", {"data": "progress"})
+    assert broken.until("progress", id=7).head["text"] == "half of it"
+    assert not broken.outcome(7).failed
+    broken.end_input()
+    assert "a stray print" in broken.errors()
+
+
+@pytest.mark.parametrize(("data", "words"), [("object", "not JSON serializable"), ("huge", "frame too large")])
+def test_a_result_that_cannot_be_sent(broken: AgentProcess, data: str, words: str) -> None:
+    broken.step(1, "ping", {"data": data})
+    outcome = broken.outcome(1)
+    assert outcome.failed
+    assert "bug of ours" in outcome.msg
+    assert words in outcome.msg
+    assert outcome.changed == (data == "object"), "what it did is not forgotten"
+    broken.step(2, "ping", {})
+    assert not broken.outcome(2).failed
+
+
+def test_a_module_that_ends_the_worker(broken: AgentProcess) -> None:
+    """The line must close: an agent that only beats would be waited for until the task's time limit."""
+    broken.step(1, "ping", {"data": "exit"})
+    broken.until("bye")
+    assert broken.process.wait(10) == 0
+
+
+def test_a_module_that_is_no_python() -> None:
+    with AgentProcess(sys.executable, {"nodectl.agent.modules.ping": "def act(:\n"}) as process:
+        process.step(1, "ping", {})
+        assert "SyntaxError" in process.outcome(1).msg
+        process.step(2, "command", {"cmd": "true"})
+        assert not process.outcome(2).failed
 
 
 def test_a_controller_that_never_reads(one: AgentProcess) -> None:
