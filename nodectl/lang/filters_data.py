@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 _MERGES = ("replace", "keep", "append", "prepend", "append_rp", "prepend_rp")
-_TRUE = ("yes", "on", "1", "true", "t", "y")
-_FALSE = ("no", "off", "0", "false", "f", "n", "")
+# Not "y", "t", "n", "f": for Ansible's filter all four are false.
+_TRUE = ("yes", "on", "1", "true")
+_FALSE = ("no", "off", "0", "false", "")
 
 
 def boolean(value: Any) -> bool:

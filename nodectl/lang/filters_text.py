@@ -53,7 +53,7 @@ def _group(name: str) -> int | str:
     named = re.match(r"\\g<(\S+)>$", name)
     numbered = re.match(r"\\(\d+)$", name)
     if named:
-        return int(named.group(1)) if named.group(1).isdecimal() else named.group(1)
+        return named.group(1)
     if numbered:
         return int(numbered.group(1))
     raise ValueError(f"{name!r} is not a group: write '\\\\1' or '\\\\g<name>'")
@@ -155,6 +155,8 @@ def url(value: str, query: str = "") -> Any:
 
 def human_readable(size: Any, isbits: bool = False, unit: str | None = None) -> str:
     """`1536 | human_readable` is '1.50 KB': powers of 1024, as Ansible writes them."""
+    if isinstance(size, str):
+        raise TypeError(f"human_readable wants a number, not the text {size!r}: convert it with `| int`")
     number = float(size)
     for place, letter in enumerate(reversed(_UNITS)):
         wanted = unit is not None and unit.upper()[:1] == letter
@@ -165,14 +167,14 @@ def human_readable(size: Any, isbits: bool = False, unit: str | None = None) -> 
 
 
 def human_to_bytes(size: Any, default_unit: str | None = None, isbits: bool = False) -> int:
-    """'10M', '1.5 GiB' or '2 KB' as a number of bytes (or bits with ``isbits``): powers of 1024."""
+    """'10M', '1.5 GB' or '2 KB' as a number of bytes (or bits with ``isbits``): powers of 1024."""
     match = re.match(r"^\s*(\d*\.?\d+)\s*([A-Za-z]+)?\s*$", str(size))
     if not match:
         raise ValueError(f"{size!r} is not a size such as 10M or 1.5 GB")
     unit = match.group(2) or default_unit or "B"
     short = unit[0].upper()
     small = unit[1:].lower()
-    fits = small in ("", "b", "ib") if short != "B" else unit in ("B", "b") or unit.lower() in ("byte", "bytes", "bit", "bits")
+    fits = small in ("", "b") if short != "B" else unit in ("B", "b") or unit.lower() in ("byte", "bytes", "bit", "bits")
     if short not in _UNITS or not fits:
         raise ValueError(f"{unit!r} is not a unit; known are {', '.join(_UNITS)}")
     return round(float(match.group(1)) * float(1024 ** (len(_UNITS) - 1 - _UNITS.index(short))))

@@ -156,7 +156,9 @@ def _subelements(terms: list[Any], _options: Mapping[str, Any]) -> list[Any]:
     if len(terms) < 2:
         raise ValueError("the lookup 'subelements' wants a list and the name of a key")
     skip = isinstance(terms[2], Mapping) and bool(terms[2].get("skip_missing")) if len(terms) > 2 else False
-    return [list(pair) for pair in subelements(terms[0], terms[1], skip)]
+    last = str(terms[1]).split(".")[-1]
+    # As Ansible does it: unlike the filter of this name, the lookup leaves the list itself out of the element.
+    return [[{key: value for key, value in element.items() if key != last}, item] for element, item in subelements(terms[0], terms[1], skip)]
 
 
 PURE: Mapping[str, Callable[[list[Any], Mapping[str, Any]], list[Any]]] = {

@@ -436,7 +436,7 @@ class _Environment(_FileEnvironment):
 
 
 def _environment(kind: type[_FileEnvironment]) -> _FileEnvironment:
-    environment = kind(undefined=Missing, trim_blocks=True, extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
+    environment = kind(undefined=Missing, trim_blocks=True)
     environment.globals.update(omit=OMIT, lookup=_lookup, query=_query, q=_query, now=_no_clock, undef=_undef)
     environment.filters.update(filters.FILTERS, _no_word=_no_word)
     environment.tests.update(tests.TESTS)
