@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import textwrap
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 from nodectl.cli.main import COMMANDS
 from nodectl.cli.module_page import module_page
 from nodectl.diagnostics.codes import CODES
+from nodectl.diagnostics.model import Collector
 from nodectl.engine.catalogue import known, names
+from nodectl.inventory.load import load_inventory
 from nodectl.lang.keywords import REFUSED
 from nodectl.report.exit_code import MEANING
 
@@ -74,6 +77,16 @@ def test_commands_in_the_pages_exist(page: Path) -> None:
     """Lines of code blocks that start with nodectl: their second word is a command."""
     used = re.findall(r"^ {4,}(?:\$ )?nodectl ([a-z]+)", page.read_text(), flags=re.MULTILINE)
     assert set(used) <= set(COMMANDS)
+
+
+def test_the_inventory_in_readme_is_read_without_a_mistake(tmp_path: Path) -> None:
+    block = re.search(r"(?:^    .*\n)*^    all:\n(?:^    .*\n)+", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
+    assert block
+    (tmp_path / "hosts.yaml").write_text(textwrap.dedent(block[0]))
+    found = Collector()
+    inventory = load_inventory([str(tmp_path / "hosts.yaml")], found)
+    assert list(found) == []
+    assert inventory.names() == [f"gpu-{number:02}.rack1" for number in range(1, 17)]
 
 
 def test_readme_names_every_command() -> None:

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from nodectl.diagnostics.model import Collector, Mistakes
 from nodectl.engine.catalogue import known
+from nodectl.engine.options import Options
+from nodectl.engine.preflight import preflight
+from nodectl.engine.runtime import Runtime
 from nodectl.inventory.load import load_inventory
 from nodectl.inventory.model import Inventory
 from nodectl.inventory.patterns import check_hosts, select
 from nodectl.lang.load import load_playbook
 from nodectl.lang.playbook import Playbook
+from nodectl.lang.template import Templar
 from nodectl.shipped import shipped
+from nodectl.transport.channel import BecomeTarget, Target
+from nodectl.wire.event import Event
 from nodectl.wire.secret import Secret
 
 # Values of these never leave the process: not in `inventory --list`, not in a journal.
@@ -26,16 +33,52 @@ class Loaded:
     playbook: Playbook
 
 
-def load(sources: Sequence[str], playbook: Path, limit: str | None, found: Collector) -> Loaded:
+class NoConnections:
+    """Stands where connections are wanted while nothing but reading goes on."""
+
+    def channel(self, target: Target, become: BecomeTarget | None = None) -> NoReturn:
+        raise AssertionError(f"reading must not touch {target.host}")
+
+    def fresh(self, target: Target) -> NoReturn:
+        raise AssertionError(f"reading must not touch {target.host}")
+
+    def reset(self, host: str) -> None:
+        """There is nothing to close."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def load(sources: Sequence[str], playbook: Path, options: Options, found: Collector) -> Loaded:
     """Inventory and playbook; what is wrong with either, and between them, goes into ``found``."""
     inventory = load_inventory(sources, found)
     loaded = load_playbook(playbook, roles_path(playbook), known, found)
     if inventory.hosts:  # an inventory that could not be read would make every pattern look wrong
         check_hosts(loaded, inventory, found)
-        select_into(inventory, "all", limit, found)
+        select_into(inventory, "all", options.limit, found)
     elif not found.errors:
         found.error("E311", f"{', '.join(sources)}: there are no hosts in it", None, help="name hosts under all.hosts or a group's hosts")
+    if not found.errors:  # a playbook that was read in part would seem to lack tags and tasks
+        _preflight(inventory, loaded, options, found)
     return Loaded(inventory, loaded)
+
+
+def _preflight(inventory: Inventory, playbook: Playbook, options: Options, found: Collector) -> None:
+    """What the engine refuses before its first connection: here it is still a mistake among the others."""
+    try:
+        preflight(Runtime(playbook.path, inventory, options, NoConnections(), _ignore, Templar()), playbook)
+    except Mistakes as mistakes:
+        _collect(mistakes, found)
+
+
+def _ignore(_: Event) -> None:
+    """Nobody watches while files are read."""
+
+
+def _collect(mistakes: Mistakes, found: Collector) -> None:
+    for d in mistakes.diagnostics:
+        add = found.error if d.severity == "error" else found.warning
+        add(d.code, d.message, d.origin, label=d.label, help=d.help)
 
 
 def roles_path(playbook: Path) -> list[Path]:
@@ -48,8 +91,7 @@ def select_into(inventory: Inventory, pattern: str, limit: str | None, found: Co
     try:
         return select(inventory, pattern, limit)
     except Mistakes as mistakes:
-        for d in mistakes.diagnostics:
-            found.error(d.code, d.message, d.origin, label=d.label, help=d.help)
+        _collect(mistakes, found)
         return []
 
 

@@ -117,6 +117,15 @@ def test_all_mistakes_at_once_before_anything_runs(place: Path, capsys: pytest.C
     assert not (place / ".nodectl").exists()
 
 
+@pytest.mark.parametrize(("option", "text"), [(["--tags", "nope"], "no task has the tag"), (["--start-at-task", "nope"], "nope"), (["-l", "nope"], "nope")])
+def test_options_that_mean_nothing_leave_no_run_behind(option: list[str], text: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", playbook(place, "{name: one, command: echo, tags: [x]}"), "-i", "hosts.yaml", *option]) == 1
+    err = capsys.readouterr().err
+    assert text in err
+    assert "1 mistake found" in err
+    assert not (place / ".nodectl").exists()
+
+
 def test_a_password_in_the_output_of_a_program_is_masked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "pass").write_text("hunter22\n")
     argv = ["run", playbook(place, "{command: echo it is hunter22, register: said}", "{debug: {var: said.stdout}}"), "-i", "hosts.yaml", "--run-dir", "r"]

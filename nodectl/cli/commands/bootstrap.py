@@ -34,7 +34,7 @@ def command(hosts: tuple[str, ...], playbook: Path | None, suite: str, run_dir: 
     found = Collector()
     asked = read_options(given, found)
     path = playbook or shipped("playbooks") / "bootstrap.yml"
-    loaded = load(hosts, path, asked.limit, found)
+    loaded = load(hosts, path, asked.options, found)
     wanted = read_suite(suite, found)
     found.stop_if_wrong()
     assert wanted is not None

@@ -11,6 +11,7 @@ from nodectl.cli.loading import load
 from nodectl.cli.mistakes import render_mistakes
 from nodectl.cli.options import extra_vars_option, format_option, inventory_option, limit_option
 from nodectl.diagnostics.model import Collector
+from nodectl.engine.options import Options
 from nodectl.shipped import shipped
 
 
@@ -23,10 +24,10 @@ from nodectl.shipped import shipped
 def command(playbooks: tuple[Path, ...], sources: tuple[str, ...], limit: str | None, extra: tuple[str, ...]) -> int:
     """Find the mistakes in PLAYBOOKS (default: the bootstrap that comes with nodectl) and in an inventory. No node is touched."""
     found = Collector()
-    extra_vars(extra, found)
+    options = Options(limit=limit, extra_vars=extra_vars(extra, found), roles_path=(shipped("roles"),))
     paths = playbooks or (shipped("playbooks") / "bootstrap.yml",)
     for path in paths:
-        load(sources, path, limit, found)
+        load(sources, path, options, found)
     found.stop_if_wrong()
     if found.warnings:
         click.echo(render_mistakes(found.warnings, "human"), err=True)

@@ -33,7 +33,7 @@ def command(
     """Run PLAYBOOK on the hosts of an inventory. Ansible's recap line per host comes last."""
     found = Collector()
     asked = read_options(given, found)
-    loaded = load(sources, playbook, asked.limit, found)
+    loaded = load(sources, playbook, asked.options, found)
     found.stop_if_wrong()
     if list_hosts or list_tasks or syntax_check:
         listing = hosts_listing(loaded, asked.limit) if list_hosts else tasks_listing(loaded) if list_tasks else f"{playbook}: no mistakes found"
