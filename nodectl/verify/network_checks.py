@@ -223,7 +223,7 @@ def node_reading(member: Member, result: GangResult, fleet: Fleet) -> Reading:
         return unknown("node.all_reduce", hosts, method_of(member), result.why() or "; ".join(result.output.skipped) or "no size was measured")
     largest = result.output.sizes[-1]
     wrong = sum(size.wrong for size in result.output.sizes)
-    conditions = {**fleet.conditions(1, largest.bytes, result.ranks), "fabric": "nvlink"}
+    conditions = {**fleet.conditions(1, largest.bytes, result.ranks), "fabric": "inside"}
     reading = Reading()
     reading.must_be_true(
         Measurement("node.all_reduce.values", wrong == 0, "bool", hosts, method_of(member), conditions, detail=f"{wrong} wrong values in the sum"),

@@ -16,6 +16,7 @@ Kinds and their data (``host`` is the inventory name, "" where it is about the r
     warning       text, origin
     check         name, verdict, value, unit, floor, reason, source, simulated, raw
     verdict       verdict, reasons
+    node          address, fabric_address, interface, gpus, nproc, torch_python, user, port, key_file, connection, ssh_options, env, backend, torch, fabric
     handoff       path, hosts, excluded, world_size
     run.end       exit_code, seconds
 """

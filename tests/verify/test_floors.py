@@ -109,8 +109,8 @@ def test_what_is_shipped_loads_and_covers_the_usual_machines() -> None:
 
 # metric, conditions, floor in GB/s: read from the sources named in the files
 EXPECTED = [
-    ("node.all_reduce", {"sku": "H100-SXM", "fabric": "nvlink", "nodes": 1}, 460.0),
-    ("node.all_reduce", {"sku": "A100-SXM", "fabric": "nvlink", "nodes": 1}, 228.0),
+    ("node.all_reduce", {"sku": "H100-SXM", "fabric": "inside", "nodes": 1}, 460.0),
+    ("node.all_reduce", {"sku": "A100-SXM", "fabric": "inside", "nodes": 1}, 228.0),
     ("network.all_reduce", {"sku": "H200-SXM", "nodes": 4}, 440.0),
     ("network.all_reduce", {"sku": "H200-SXM", "nodes": 16}, None),
     ("network.pairs", {"sku": "A100-SXM", "fabric": "ib"}, 185.0),

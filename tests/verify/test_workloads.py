@@ -7,6 +7,7 @@ import importlib.util
 import json
 import socket
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -110,11 +111,15 @@ def test_a_program_runs_from_stdin_with_arguments_and_environment() -> None:
 
 
 def ended(stat: Path) -> bool:
-    """Gone, or a zombie that its adoptive parent has not yet looked after."""
-    try:
-        return stat.read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
+    """Gone, or a zombie that its adoptive parent has not yet looked after; a signal takes a moment on a busy machine."""
+    for _ in range(40):
+        try:
+            if stat.read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def test_the_deadline_ends_children_too_and_keeps_what_was_printed(tmp_path: Path) -> None:
