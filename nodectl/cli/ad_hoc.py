@@ -24,10 +24,10 @@ from nodectl.wire.origin import Origin
 COMMAND_LINE = Origin("<command line>", 1, 1)
 
 
-def one_task(module: str, args: dict[str, Any], pattern: str) -> Playbook:
+def one_task(module: str, args: dict[str, Any], pattern: str, play_name: str) -> Playbook:
     """A playbook of one task. Facts are not gathered first: the task is all that is asked."""
     task = Task(module, args, COMMAND_LINE, name=module)
-    play = Play("ad hoc", pattern, COMMAND_LINE, COMMAND_LINE, (Section("tasks", (task,)),), (), Path.cwd(), gather_facts=False)
+    play = Play(play_name, pattern, COMMAND_LINE, COMMAND_LINE, (Section("tasks", (task,)),), (), Path.cwd(), gather_facts=False)
     return Playbook(Path("<command line>"), (play,))
 
 
@@ -41,7 +41,7 @@ def ask(
     if inventory.hosts:
         select_into(inventory, pattern, asked.limit, found)
     found.stop_if_wrong()
-    return _run(inventory, one_task(module, args, pattern), asked, seen)
+    return _run(inventory, one_task(module, args, pattern, module), asked, seen)
 
 
 def _run(inventory: Inventory, playbook: Playbook, asked: Asked, seen: Callable[[Event], None]) -> tuple[Summary, RunResult]:

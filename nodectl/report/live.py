@@ -100,11 +100,22 @@ class Live:
         return table
 
 
+def _print_table(console: Console, table: Table) -> None:
+    """In a file without the blanks that fill the last column."""
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        console.print(Text(line.rstrip()))
+
+
 def show_closing(console: Console, summary: Summary, folder: Path) -> None:
     """The end of every run: recap, table of verdicts, where things are."""
     for line in recap(summary):
         console.print(line)
     console.print()
-    console.print(verdict_table(summary))
+    _print_table(console, verdict_table(summary))
     for line in ending(summary, folder):
         console.print(line)

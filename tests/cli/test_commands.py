@@ -165,6 +165,30 @@ def test_an_inventory_without_hosts_is_not_proven(place: Path, capsys: pytest.Ca
     assert "no hosts" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", [["bootstrap", "hosts.yaml", "--playbook", "play.yml"], ["verify", "hosts.yaml"]], ids=["bootstrap", "verify"])
+def test_what_is_not_proven_is_not_handed_off(command: list[str], place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The whole way on this machine, up to a check that cannot pass here: there is no disk under the scratch folder."""
+    (place / "hosts.yaml").write_text((place / "hosts.yaml").read_text() + "  vars: {scratch_path: /no/such/folder, scratch_mount: /no/such/folder}\n")
+    (place / "suite.toml").write_text('summary = "mounts"\n[[step]]\nkind = "mounts"\ndeadline = 20\n')
+    playbook(place, "{command: echo}")
+    assert run([*command, "--suite", "suite.toml", "--run-dir", "r"]) == 3
+    out = capsys.readouterr().out
+    here = report(place)["hosts"]["here"]
+    assert here["verdict"] in ("fail", "unknown")
+    assert here["reasons"]
+    assert here["reasons"][0].split(":")[0] in out
+    assert "handed off: no node (world size 0); left out: here" in out
+    assert list(json.loads((place / "r" / "handoff" / "excluded.json").read_text())) == ["here"]
+    assert not (place / "r" / "handoff" / "torchrun.sh").exists()
+
+
+def test_a_rehearsal_neither_verifies_nor_hands_off(place: Path) -> None:
+    playbook(place, "{command: echo}")
+    assert run(["bootstrap", "hosts.yaml", "--playbook", "play.yml", "--check", "--run-dir", "r"]) == 0
+    assert report(place)["hosts"]["here"]["verdict"] == "none"
+    assert not (place / "r" / "handoff").exists()
+
+
 def test_ping_and_facts(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["ping", "-i", "hosts.yaml"]) == 0
     assert capsys.readouterr().out == "here | SUCCESS => pong\n"

@@ -167,6 +167,7 @@ def test_closing_says_who_why_where_and_what_the_code_means() -> None:
     ]
     assert "handed off: n1 (world size 1); left out: n2" in lines
     assert "run folder: /r" in lines
+    assert [line for line in lines if line != line.rstrip()] == []
     assert lines[-1] == "exit code 3: a verification failed or is unknown"
 
 

@@ -37,6 +37,6 @@ def command(hosts: tuple[str, ...], suite: str, run_dir: Path | None, **given: A
     about = {"command": "verify", "argv": hidden_argv(sys.argv[1:]), "playbook": "", "inventory": list(hosts), "check": False, "diff": False}
     with Session(make_run_folder(run_dir), asked.limits, asked.view, [*asked.secrets, *inventory_secrets(inventory)], **about) as session:
         # Facts are part of a node's variables: addresses, interfaces and GPUs are read anew, not believed.
-        result = run_playbook(one_task("setup", {}, "all"), inventory, asked.options, session.connections, session.emit)
+        result = run_playbook(one_task("setup", {}, "all", "Facts"), inventory, asked.options, session.connections, session.emit)
         prove(session, nodes_of(result, asked.options), wanted)
     return session.exit_code
