@@ -14,7 +14,7 @@ from nodectl.lang.filters_text import TEXT_FILTERS
 from nodectl.lang.undefined import Broken, Missing
 
 KINDS: Mapping[str, str] = {
-    "str": "text", "Unsafe": "text", "int": "number", "float": "number", "bool": "boolean", "NoneType": "null", "list": "list", "dict": "mapping",
+    "str": "text", "int": "number", "float": "number", "bool": "boolean", "NoneType": "null", "list": "list", "dict": "mapping",
 }  # fmt: skip
 # What people write for true and false; as texts all but "" count as true.
 WORDS = frozenset(["true", "false", "yes", "no", "on", "off"])
@@ -24,7 +24,7 @@ _GENERATORS = ("map", "select", "reject", "selectattr", "rejectattr", "batch", "
 
 def kind_of(value: Any) -> str:
     """What a value is, in the words of the messages."""
-    return KINDS.get(type(value).__name__, type(value).__name__)
+    return KINDS.get(type_debug(value), type(value).__name__)
 
 
 def default(value: Any, default_value: Any = "", boolean: bool = False) -> Any:
@@ -40,7 +40,8 @@ def mandatory(value: Any, msg: str | None = None) -> Any:
 
 
 def type_debug(value: Any) -> str:
-    return "str" if isinstance(value, str) else type(value).__name__
+    """The type's name; marks that nodectl puts on texts and containers do not show."""
+    return next((kind.__name__ for kind in (str, dict, list) if isinstance(value, kind)), type(value).__name__)
 
 
 def _strict(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -26,8 +26,8 @@ from jinja2.utils import missing
 
 from nodectl.lang import filters, tests
 from nodectl.lang.undefined import OMIT, Broken, Missing, UndefinedUse
+from nodectl.lang.unsafe import Settled, SettledList, has_template
 from nodectl.lang.unsafe import Unsafe as Unsafe
-from nodectl.lang.unsafe import has_template
 
 # Distinct texts of one run: playbooks and roles hold a few thousand; each compiled template takes about 10 kB.
 CACHED_TEMPLATES = 4096
@@ -248,6 +248,8 @@ class _Scope:
         """Renders texts in containers. Inside a variable a part that fails becomes a value that fails when it is used."""
         if isinstance(value, str):
             return self._part(value, inside) if self.templar.is_template(value) else value
+        if isinstance(value, (Settled, SettledList)):
+            return value
         if isinstance(value, dict):
             return {self.deep(key, inside): self.deep(item, inside) for key, item in value.items()}
         if isinstance(value, (list, tuple)):

@@ -15,6 +15,18 @@ class Unsafe(str):
     __slots__ = ()
 
 
+class Settled(dict[Any, Any]):
+    """A mapping in which nothing is to be rendered, however deep: facts of a node are not searched for templates again and again."""
+
+    __slots__ = ()
+
+
+class SettledList(list[Any]):
+    """A list of the same kind."""
+
+    __slots__ = ()
+
+
 def has_template(text: str) -> bool:
     """Whether Jinja would find anything to do in ``text``."""
     return any(opener in text for opener in OPENERS)
@@ -25,7 +37,7 @@ def mark_unsafe(value: Any) -> Any:
     if isinstance(value, str):
         return value if isinstance(value, Unsafe) or not has_template(value) else Unsafe(value)
     if isinstance(value, Mapping):
-        return {key: mark_unsafe(item) for key, item in value.items()}
+        return Settled((key, mark_unsafe(item)) for key, item in value.items())
     if isinstance(value, (list, tuple)):
-        return [mark_unsafe(item) for item in value]
+        return SettledList(mark_unsafe(item) for item in value)
     return value

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nodectl.lang.lookups import Lookups
 from nodectl.lang.template import LazyVariables, Templar, TemplateError, UndefinedName
 from nodectl.lang.undefined import OMIT
-from nodectl.lang.unsafe import Unsafe, mark_unsafe
+from nodectl.lang.unsafe import Settled, Unsafe, mark_unsafe
 
 TEMPLAR = Templar()
 VARIABLES: dict[str, Any] = {
@@ -108,8 +108,18 @@ def test_what_came_from_a_node_is_never_rendered() -> None:
     assert TEMPLAR.render("{{ node_said }}", VARIABLES) == "{{ one }}"
     assert TEMPLAR.render("said: {{ node_said }}", VARIABLES) == "said: {{ one }}"
     assert not TEMPLAR.is_template(Unsafe("{{ one }}"))
+    assert TEMPLAR.render("{{ r | type_debug }} {{ r.a | type_debug }} {{ r.b | type_debug }}", {"r": mark_unsafe({"a": [1], "b": "{{"})}) == "dict list str"
     marked = mark_unsafe({"stdout": "{{ one }}", "lines": ["{{ one }}", "plain"]})
     assert TEMPLAR.render("{{ r.lines | join(' ') }}", {"r": marked, **VARIABLES}) == "{{ one }} plain"
+
+
+def test_facts_are_not_searched_for_templates_in_every_task() -> None:
+    class Untouchable(Settled):
+        def items(self) -> Any:
+            raise AssertionError("looked through again")
+
+    assert isinstance(mark_unsafe({"deep": {"x": 1}})["deep"], Settled)
+    assert TEMPLAR.render("{{ facts.x }}", {"facts": Untouchable(x=1)}) == 1
 
 
 def test_what_a_template_made_is_not_rendered_again() -> None:
