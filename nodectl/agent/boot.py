@@ -29,6 +29,8 @@ from nodectl.wire.step import Step, step_from_json
 
 # The controller takes 20 s of silence for a lost node: a beat every 2 s may fail nine times in a row.
 BEAT = 2.0
+# A step that was stopped and still runs: its programs are given up after 2 * GRACE, so what is left hangs in the kernel.
+STUCK = 3 * GRACE
 # What one read takes: as much as one piece of a blob.
 PIECE = 256 * 1024
 BUG = 70
@@ -59,6 +61,7 @@ class Agent:
         self._failed: Set[int] = set()
         self._cancelled: Set[int] = set()
         self._running: Optional[int] = None
+        self._given_up: Optional[int] = None
         self._stopper = Stopper()
         self._over = threading.Event()
 
@@ -146,6 +149,19 @@ class Agent:
     def _beat(self) -> None:
         while not self._over.wait(BEAT):
             self._send({"t": "beat"})
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """A module that waits for a dead mount cannot be ended from inside: answer for it, and leave with it."""
+        with self._lock:
+            reason, seconds = self._stopper.stopping()
+            number = self._running
+            if number is None or seconds < STUCK:
+                return
+            self._running, self._given_up = None, number
+        msg = f"{reason}; it hangs in the kernel and cannot be ended, most likely it waits for a mount that does not answer"
+        self._send({"t": "outcome", "id": number, "outcome": Outcome(failed=True, msg=msg).to_json()})
+        os.kill(os.getpid(), signal.SIGTERM)
 
     def _work(self) -> None:
         try:
@@ -186,6 +202,9 @@ class Agent:
                 file.close()
 
     def _answer(self, step: Step, outcome: Outcome) -> None:
+        with self._lock:
+            if step.id == self._given_up:
+                return
         try:
             self._send({"t": "outcome", "id": step.id, "outcome": outcome.to_json()})
         except (BadFrame, TypeError) as error:

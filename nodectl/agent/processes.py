@@ -70,15 +70,22 @@ class Stopper:
         self._lock = threading.Lock()
         self._groups: Dict[int, "subprocess.Popen[bytes]"] = {}
         self._reason = ""
+        self._since: Optional[float] = None
         self.event = threading.Event()
 
     def stop(self, reason: str) -> None:
         """Send TERM to every process group of the step, now; the running ``run`` sends KILL after the grace time."""
         with self._lock:
             self._reason = self._reason or reason
+            self._since = self._since or time.monotonic()
             self.event.set()
             for process in self._groups.values():
                 send(process, signal.SIGTERM)
+
+    def stopping(self) -> Tuple[str, float]:
+        """(why, for how many seconds by now); ("", 0.0) when nobody stopped it."""
+        with self._lock:
+            return self._reason, 0.0 if self._since is None else time.monotonic() - self._since
 
     def kill(self) -> None:
         """The last resort, before the agent leaves."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from nodectl.transport.bundle import sources
 from nodectl.wire.frame import MAX_PAYLOAD, encode
 from tests.agent.process import AgentProcess
 
@@ -263,6 +264,7 @@ def test_large_output_is_cut_and_said(one: AgentProcess) -> None:
 BROKEN = """\
 from __future__ import annotations
 import sys
+import time
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
 
@@ -277,6 +279,8 @@ def act(system, args, check):
         return Outcome(changed=True, values={"what": object()})
     if args["data"] == "exit":
         sys.exit(3)
+    if args["data"] == "stuck":
+        time.sleep(60)
     if args["data"] == "huge":
         return Outcome(values={"what": "x" * (65 * 1024 * 1024)})
     return Outcome()
@@ -314,6 +318,35 @@ def test_a_module_that_ends_the_worker(broken: AgentProcess) -> None:
     broken.step(1, "ping", {"data": "exit"})
     broken.until("bye")
     assert broken.process.wait(10) == 0
+
+
+def hasty() -> AgentProcess:
+    """With the broken module, and seconds made tenths: these waits are long on purpose."""
+    boot = sources()["nodectl.agent.boot"].replace("BEAT = 2.0", "BEAT = 0.1").replace("STUCK = 3 * GRACE", "STUCK = 0.3").replace("GRACE + 1", "0.3")
+    return AgentProcess(sys.executable, {"nodectl.agent.modules.ping": BROKEN, "nodectl.agent.boot": boot})
+
+
+@pytest.mark.parametrize("how", ["timeout", "cancel"])
+def test_a_step_that_cannot_be_ended_gets_its_outcome(how: str) -> None:
+    """A dead mount in small: the module does not come back. The agent answers for it and leaves; the next step is lost with it."""
+    with hasty() as process:
+        process.step(1, "ping", {"data": "stuck"}, **({"timeout": 0.2} if how == "timeout" else {}))
+        process.step(2, "ping", {})
+        if how == "cancel":
+            process.until("beat")
+            process.say({"t": "cancel", "id": 1})
+        outcome = process.outcome(1)
+        assert outcome.failed
+        assert "hangs in the kernel" in outcome.msg
+        assert ("cancelled" if how == "cancel" else "within the 0.2 s") in outcome.msg
+        process.until("bye")
+        assert process.process.wait(10) == 0
+
+
+def test_a_step_that_runs_long_is_not_given_up() -> None:
+    with hasty() as process:
+        process.step(1, "command", {"cmd": "sleep 1"})
+        assert not process.outcome(1).failed
 
 
 def test_a_module_that_is_no_python() -> None:

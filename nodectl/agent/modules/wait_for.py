@@ -10,12 +10,15 @@ import time
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from nodectl.agent.contract import Args, Failed
+from nodectl.agent.facts.bounded import bounded
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
 
 # The tail of a file or of a port's answer in which a pattern is looked for (bytes): a log may have any size.
 WINDOW = 16 * 1024 * 1024
+# What the last look may take beyond timeout (seconds): a busy node answers late, a dead mount never.
+PATIENCE = 5.0
 
 SPEC = Spec(
     summary="Wait for a port, a path, or a text in it; never longer than timeout",
@@ -83,8 +86,18 @@ def _look(system: System, args: Args) -> Optional[Look]:
 
 
 def _path(system: System, path: str, pattern: "Optional[re.Pattern[bytes]]", left: float) -> Tuple[bool, Dict[str, Any]]:
-    if pattern is None:  # asked by a child: on a dead FUSE or NFS mount the question itself never returns
-        return system.run(["test", "-e", path], timeout=left).rc == 0, {}
+    """Asked with a bound: on a dead FUSE or NFS mount the question itself never returns. No answer is neither yes nor no: Failed."""
+    nothing: Tuple[bool, Dict[str, Any]] = (False, {})
+    answer, problem = bounded(path, lambda: _look_into(path, pattern), nothing, max(left, PATIENCE))
+    system.stopper.check()
+    if problem:
+        raise Failed(f"{path} did not answer for {max(left, PATIENCE):.0f} s: the mount it lies on hangs")
+    return answer
+
+
+def _look_into(path: str, pattern: "Optional[re.Pattern[bytes]]") -> Tuple[bool, Dict[str, Any]]:
+    if pattern is None:
+        return os.path.exists(path), {}
     with contextlib.suppress(OSError), open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - WINDOW))
