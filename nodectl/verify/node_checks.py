@@ -13,7 +13,7 @@ from nodectl.verify.measurement import Measurement
 from nodectl.verify.members import Clock, NodeFacts
 from nodectl.verify.parse.workload import records
 from nodectl.verify.reading import Reading, unknown
-from nodectl.verify.session import Gone, Session
+from nodectl.verify.session import CLEANUP, Gone, Session
 from nodectl.verify.suite_load import SuiteStep
 from nodectl.verify.units import quantity
 from nodectl.wire.outcome import Outcome
@@ -248,7 +248,7 @@ def scratch(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -
     reading = Reading()
     for rw in ("write", "read"):
         order = {"path": scratch_path(session.variables), "rw": rw, "size": str(size), "runtime": step.option("runtime"), "timeout": step.deadline / 2}
-        reading.join([_figure(session, f"disk.scratch.seq_{rw}", session.ask("probe_fio", order, step.deadline / 2), device, "scratch_floor")])
+        reading.join([_figure(session, f"disk.scratch.seq_{rw}", session.ask("probe_fio", order, step.deadline / 2, cleanup=CLEANUP), device, "scratch_floor")])
     return reading
 
 
@@ -288,7 +288,7 @@ def phases(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) ->
             continue
         share = step.deadline / len(mounted)
         order = {"path": path, "batches": int(step.option("batches")), "timeout": share, **sizes}
-        reading.join([_phases_of(session, path, session.ask("probe_phases", order, share), facts)])
+        reading.join([_phases_of(session, path, session.ask("probe_phases", order, share, cleanup=CLEANUP), facts)])
     return reading
 
 

@@ -13,6 +13,8 @@ from nodectl.wire.step import Step
 
 # The agent ends a step at its own deadline and needs its grace time (2 x 2 s) for that; what comes later never comes.
 GRACE = 10.0
+# What a storage probe may take beyond that to remove its folder from a filesystem that hangs (the agent's own limit is 60 s).
+CLEANUP = 65.0
 
 
 class Gone(Exception):
@@ -38,9 +40,12 @@ class Session:
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
 
-    def ask(self, module: str, args: Mapping[str, Any], deadline: float, root: bool = False) -> Outcome:
-        """The outcome of one step. ``root`` asks the agent that became another user, where the inventory gives one."""
-        return self.wait(self.send(module, args, deadline, root), deadline)
+    def ask(self, module: str, args: Mapping[str, Any], deadline: float, root: bool = False, cleanup: float = 0.0) -> Outcome:
+        """The outcome of one step. ``root`` asks the agent that became another user, where the inventory gives one.
+
+        ``cleanup`` is what the module may need after its deadline before it can answer.
+        """
+        return self.wait(self.send(module, args, deadline, root), deadline + cleanup)
 
     def send(self, module: str, args: Mapping[str, Any], deadline: float, root: bool = False) -> Pending:
         """Start a step and come back; ``wait`` has its outcome."""

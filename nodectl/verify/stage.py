@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nodectl.transport.channel import BecomeTarget, Connections, Target
+from nodectl.verify.bounds import ATTEMPTS, longest
 from nodectl.verify.fleet_checks import clocks, duplicates, same
 from nodectl.verify.floor_load import Floor, load_floors
 from nodectl.verify.gang import GangResult, Member, run_gang
@@ -23,16 +24,14 @@ from nodectl.verify.members import NodeFacts, fleet_of, members_of, node_data
 from nodectl.verify.network_checks import Fleet, group_reading, measure_pairs, node_reading, pairs_reading, sizes_of, speed
 from nodectl.verify.node_checks import CHECKS, Peers
 from nodectl.verify.reading import Reading
-from nodectl.verify.session import GRACE, Gone, Session
+from nodectl.verify.session import Gone, Session
 from nodectl.verify.settings import mistakes
-from nodectl.verify.suite_load import Suite, SuiteStep, bound
+from nodectl.verify.suite_load import Suite, SuiteStep
 from nodectl.wire.event import Event
 
 Emit = Callable[[Event], None]
 # Nodes asked at the same time. A question is one waiting thread here and one process there; 64 threads are no load.
 FORKS = 64
-# A group that breaks is formed again without whoever broke it: one more bad node each time, then the step is unknown.
-ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -72,10 +71,10 @@ class _Stage:
         self.lock = threading.Lock()
 
     def run(self) -> dict[str, Verdict]:
-        longest = bound(self.suite, lambda _: GRACE)
-        self.tell(f"suite {self.suite.name} on {len(self.nodes)} nodes, at most {longest / 60:.0f} min")
         for host, node in self.nodes.items():
             self.refuse(host, mistakes(node.variables))
+        mounts = max((len(self.nodes[host].variables.get("file_mounts") or {}) for host in self.alive()), default=0)
+        self.tell(f"suite {self.suite.name} on {len(self.nodes)} nodes, at most {longest(self.suite, mounts) / 60:.0f} min whatever the nodes do")
         special = {"node_all_reduce": self.node_all_reduce, "pairs": self.pairs, "all_reduce": self.all_reduce}
         for step in self.suite.steps:
             if not self.alive():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -106,8 +106,3 @@ def _positive(value: object, base: str, where: str, least: float = 1e-9) -> floa
     if number < least:
         raise SuiteError(f"{where} is {value!r}; expected more than zero")
     return number
-
-
-def bound(suite: Suite, overhead: Callable[[SuiteStep], float]) -> float:
-    """The longest time in seconds that the suite may take: what ``verify`` says before it starts."""
-    return sum((step.deadline + overhead(step)) * (step.option("rounds") + 1 if step.kind == "pairs" else 1) for step in suite.steps)

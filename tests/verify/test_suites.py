@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nodectl.verify.suite_load import SuiteError, bound, load_suite, suite_of
+from nodectl.transport.channel import Limits
+from nodectl.verify.bounds import longest
+from nodectl.verify.suite_load import SuiteError, load_suite, suite_of
 
 LOGIN = '[[step]]\nkind = "login"\ndeadline = 20\n'
 GROUP = '[[step]]\nkind = "all_reduce"\ndeadline = 60\nsizes = ["8 MiB", "1 MiB"]\ngpu_sizes = ["1 GiB"]\niterations = 5\nwarmup = 0\ntimeout = "20 s"\n'
@@ -57,6 +59,12 @@ def test_an_unknown_name_lists_what_is_there() -> None:
         load_suite("prefight")
 
 
-def test_the_bound_counts_every_round_of_pairs() -> None:
+def test_the_bound_counts_every_round_retry_and_cleanup() -> None:
+    limits = Limits(connect=5, start=5)
     pairs = GROUP.replace("all_reduce", "pairs") + "rounds = 3\n"
-    assert bound(suite_of(LOGIN + pairs, "x"), lambda _: 10.0) == 30 + 4 * 70
+    assert longest(suite_of(LOGIN, "x"), 0, limits) == 20 + 30
+    # a group: port 10 + 10, deadline 60 + 10, once more 40 for a taken port; three rounds and two for suspects; three attempts and once more
+    assert longest(suite_of(pairs, "x"), 0, limits) == 20 + 5 * 130
+    assert longest(suite_of(GROUP, "x"), 0, limits) == 20 + 4 * 130
+    assert longest(load_suite("preflight"), 3) > longest(load_suite("preflight"), 2)
+    assert longest(load_suite("preflight"), 2) < 3600

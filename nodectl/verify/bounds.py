@@ -1,0 +1,38 @@
+"""The longest time that a suite can take, whatever the nodes do: said before it starts. Pure.
+
+It is the sum of all deadlines with every retry used, so a healthy fleet needs a small part of it.
+"""
+
+from __future__ import annotations
+
+from nodectl.transport.channel import Limits
+from nodectl.verify.gang import INIT_TIMEOUT, PORT_DEADLINE
+from nodectl.verify.network_checks import RETESTS
+from nodectl.verify.node_checks import CLOCK_TRIES
+from nodectl.verify.session import CLEANUP, GRACE
+from nodectl.verify.suite_load import Suite, SuiteStep
+
+# A group that breaks is formed again without whoever broke it: one more bad node each time, then the step is unknown.
+ATTEMPTS = 3
+
+
+def longest(suite: Suite, mounts: int, limits: Limits | None = None) -> float:
+    """Seconds. ``mounts`` is the largest number of file mounts of a node; ``limits`` those of the connections."""
+    allowed = limits or Limits()
+    # One connection for all questions, and a fresh one for the limits of a new login.
+    return 2 * (allowed.connect + allowed.start) + sum(_step(step, mounts) for step in suite.steps)
+
+
+def _step(step: SuiteStep, mounts: int) -> float:
+    question = step.deadline + GRACE
+    group = question + PORT_DEADLINE + GRACE + INIT_TIMEOUT  # once more where the port was taken meanwhile
+    known = {
+        "clock": CLOCK_TRIES * question,
+        "mounts": (1 + mounts) * question,
+        "torch": 2 * question,  # the node's python3, then the environment of the role
+        "node_all_reduce": group,
+        "all_reduce": (ATTEMPTS + 1) * group,
+        "scratch": step.deadline + 2 * (GRACE + CLEANUP),
+        "phases": step.deadline + mounts * (GRACE + CLEANUP),
+    }
+    return (step.option("rounds") + RETESTS) * group if step.kind == "pairs" else known.get(step.kind, question)
