@@ -8,6 +8,8 @@ from typing import Any
 from nodectl.diagnostics.model import Collector
 from nodectl.inventory.model import Group, Host, Inventory
 from nodectl.inventory.ranges import BadRange, expand, split_port
+from nodectl.inventory.tiers import check_variable
+from nodectl.lang.fields import Checker
 from nodectl.wire.origin import Origin
 
 # What would be read as part of a pattern or break a command line is no host name.
@@ -20,6 +22,8 @@ class Builder:
     def __init__(self, inventory: Inventory, found: Collector) -> None:
         self.inventory = inventory
         self.found = found
+        self.checker = Checker(found)
+        self.checked: set[tuple[str, Origin]] = set()
 
     def group(self, name: str, origin: Origin) -> Group:
         """The group, made on first sight."""
@@ -65,6 +69,12 @@ class Builder:
             child.parents.append(parent.name)
 
     def variables(self, into: Host | Group, values: Mapping[str, Any], origins: Mapping[str, Origin]) -> None:
+        """Gives variables to a host or group; templates in them and nodectl's own variables are checked where they are written."""
+        for name, value in values.items():
+            if (name, origins[name]) not in self.checked:  # the hosts of one range share what is written
+                self.checked.add((name, origins[name]))
+                self.checker.templates(value, origins[name])
+                check_variable(name, value, origins[name], self.found)
         into.vars.update(values)
         into.origins.update(origins)
 

@@ -11,9 +11,10 @@ from nodectl.diagnostics.model import Collector
 from nodectl.inventory import ini_source, yaml_source
 from nodectl.inventory.build import Builder
 from nodectl.inventory.model import Inventory, VarsFolder
-from nodectl.inventory.tiers import check_tiers
+from nodectl.inventory.tiers import check_variable
 from nodectl.lang import document
 from nodectl.lang.document import Map
+from nodectl.lang.fields import Checker
 from nodectl.wire.origin import Origin
 
 YAML_ENDINGS = (".yaml", ".yml", ".json")
@@ -36,7 +37,6 @@ def load_inventory(sources: Sequence[str], found: Collector) -> Inventory:
     builder.finish()
     for folder in _beside(sources):
         add_vars_folder(inventory, folder, found)
-    check_tiers(inventory, found)
     return inventory
 
 
@@ -126,4 +126,8 @@ def _vars_file(path: Path, found: Collector) -> dict[str, Any]:
     if not isinstance(value, Map):
         found.error("E301", f"{path} does not hold variables", Origin(str(path), 1, 1), label="expected name: value pairs")
         return {}
+    checker = Checker(found)
+    for name, item in value.items():
+        checker.templates(item, value.value_at[name])
+        check_variable(str(name), item, value.value_at[name], found)
     return {str(name): item for name, item in value.items()}

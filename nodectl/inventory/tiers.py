@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 from nodectl.diagnostics.model import Collector
-from nodectl.inventory.model import Group, Host, Inventory
 from nodectl.lang.document import Map
 from nodectl.lang.unsafe import has_template
 from nodectl.wire.origin import Origin
@@ -66,13 +65,12 @@ def file_mounts(variables: Mapping[str, Any]) -> list[FileMount]:
     return mounts
 
 
-def check_tiers(inventory: Inventory, found: Collector) -> None:
-    """The same checks at load, with the places in the files; values that hold templates are left for the run."""
-    for name, value, at in _written(inventory):
-        if name == "file_mounts":
-            read_mounts(value, at, found)
-        else:
-            read_tier(name, value, at, found)
+def check_variable(name: str, value: Any, at: Origin | None, found: Collector) -> None:
+    """The same checks at load, where a variable is written; values that hold templates are left for the run."""
+    if name == "file_mounts":
+        read_mounts(value, at, found)
+    elif name in ("network_tier", "disk_tier"):
+        read_tier(name, value, at, found)
 
 
 def read_tier(name: str, value: Any, at: Origin | None, found: Collector) -> str:
@@ -165,21 +163,6 @@ def _checked_tier(name: str, variables: Mapping[str, Any]) -> str:
     tier = read_tier(name, variables.get(name), None, found)
     found.stop_if_wrong()
     return tier
-
-
-def _written(inventory: Inventory) -> Iterator[tuple[str, Any, Origin | None]]:
-    """Each place of the inventory where one of the three variables is written."""
-    names = ("network_tier", "disk_tier", "file_mounts")
-    holders: list[Group | Host] = [*inventory.groups.values(), *inventory.hosts.values()]
-    for holder in holders:
-        yield from ((name, holder.vars[name], holder.origins.get(name)) for name in names if name in holder.vars)
-    for folder in inventory.folders:
-        for values in (*folder.groups.values(), *folder.hosts.values()):
-            yield from ((name, values[name], _place(values[name])) for name in names if name in values)
-
-
-def _place(value: Any) -> Origin | None:
-    return value.origin if isinstance(value, Map) else None
 
 
 def _templated(value: Any) -> bool:

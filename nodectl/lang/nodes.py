@@ -18,6 +18,9 @@ from nodectl.lang.roles import RoleFiles, RoleSource, find_file, find_role, miss
 from nodectl.lang.task import Block, Inherited, LoopControl, Node, Task
 from nodectl.wire.origin import Origin
 
+# Modules that read a file of the controller: the parameter that names it, and the folder of a role where it is.
+_SOURCES = {"template": ("src", "templates"), "copy": ("src", "files"), "include_vars": ("file", "vars")}
+
 
 def load_file(path: Path, at: Origin | None, where: Where, loading: Loading) -> list[Node]:
     """The nodes of a task file; ``at`` is the place that names it. A file that imports itself is refused."""
@@ -230,7 +233,7 @@ def _peek(task: Task, call: Call, where: Where, loading: Loading) -> None:
         _peek_tasks(task, call, where, loading)
     elif task.module == "include_role":
         _peek_role(task, call, where, loading)
-    elif task.module in ("template", "copy", "script"):
+    elif task.module in _SOURCES:
         _peek_source(call, where, loading)
 
 
@@ -259,13 +262,12 @@ def _peek_role(task: Task, call: Call, where: Where, loading: Loading) -> None:
 
 
 def _peek_source(call: Call, where: Where, loading: Loading) -> None:
-    name = call.args.get("src")
-    remote = call.args.get("remote_src", False)
-    if call.module == "script" or not isinstance(name, str) or is_template(name) or remote not in (False, "no", "false") or "content" in call.args:
+    param, kind = _SOURCES[call.module]
+    name = call.args.get(param)
+    if not isinstance(name, str) or is_template(name) or call.args.get("remote_src", False) not in (False, "no", "false"):
         return
-    kind = "templates" if call.module == "template" else "files"
     path = loading.find(name.rstrip("/"), kind, where.role, where.folder)
-    at = call.value_at.get("src", call.at)
+    at = call.value_at.get(param, call.at)
     if path is None and not _is_folder(name, kind, where, loading):
         folders = [where.role.path / kind] if where.role else [where.folder / kind, where.folder]
         loading.checker.error("E210", f"file '{name}' not found", at, "this file is missing", "looked in " + ", ".join(map(str, folders)))

@@ -109,6 +109,20 @@ def test_vars_beside_the_playbook_win_over_those_beside_the_inventory(tmp_path: 
     assert not list(found)
 
 
+def test_group_vars_are_checked_where_they_are_written(tmp_path: Path) -> None:
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "group_vars/gpu.yml").write_text("a: 1\nnetwork_tier: fast\nb: ['{{ x', {c: '{% y %}'}]\nfile_mounts: {/d: nowhere}\n")
+    (tmp_path / "hosts.yaml").write_text("gpu: {hosts: {n1: }}\n")
+    _, found = load(tmp_path / "hosts.yaml")
+    places = [(one.code, str(one.origin).removeprefix(f"{tmp_path}/group_vars/")) for one in found]
+    assert places == [("E306", "gpu.yml:2:15"), ("E213", "gpu.yml:3:5"), ("E213", "gpu.yml:3:17"), ("E306", "gpu.yml:4:15")]
+
+
+def test_what_a_range_of_hosts_shares_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "hosts.yaml").write_text("all: {hosts: {'n[1:500]': {disk_tier: fast, a: '{{ b'}}}\n")
+    assert [one.code for one in load(tmp_path / "hosts.yaml")[1]] == ["E306", "E213"]
+
+
 def test_templates_stay_as_they_are(tmp_path: Path) -> None:
     inventory = good(tmp_path, "all: {hosts: {n1: {a: '{{ b }}', c: [{d: '{{ e }}'}]}}}")
     assert inventory.variables("n1") == {"a": "{{ b }}", "c": [{"d": "{{ e }}"}]}

@@ -27,6 +27,7 @@ SPECS = {
         mutually_exclusive=(("src", "content"),),
     ),
     "template": Spec("Template", {"src": Param("path", required=True), "dest": Param("path", required=True), "mode": Param("mode")}),
+    "include_vars": Spec("Variables", {"file": Param("path"), "dir": Param("path"), "name": Param()}, free_form="file"),
     "debug": Spec("Show", {"msg": Param("raw"), "var": Param("raw")}),
     "assert": Spec("Check", {"that": Param("raw", required=True), "fail_msg": Param()}),
     "set_fact": Spec("Set", {"cacheable": Param("bool")}, open=True),
