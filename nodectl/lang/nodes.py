@@ -19,7 +19,8 @@ from nodectl.lang.task import Block, Inherited, LoopControl, Node, Task
 from nodectl.wire.origin import Origin
 
 # Modules that read a file of the controller: the parameter that names it, and the folder of a role where it is.
-_SOURCES = {"template": ("src", "templates"), "copy": ("src", "files"), "include_vars": ("file", "vars")}
+# Not include_vars: roles try it for a file of this distribution and rescue or ignore that there is none.
+_SOURCES = {"template": ("src", "templates"), "copy": ("src", "files")}
 
 
 def load_file(path: Path, at: Origin | None, where: Where, loading: Loading) -> list[Node]:
