@@ -7,10 +7,13 @@ LAB := .nodectl/lab
 
 # Debian packages the lab needs on this machine, and those that only the tests need. The one place where they are listed.
 DEMO_PACKAGES := python3-venv debootstrap systemd-container openssh-client iproute2 util-linux e2fsprogs xfsprogs fuse3 debian-archive-keyring ca-certificates
-TEST_PACKAGES := $(DEMO_PACKAGES) git
+TEST_PACKAGES := $(DEMO_PACKAGES) git openssh-server sudo fio busybox zsh tcsh fish
 
 # The torch to rehearse with: a CPU build that installs in a minute. A range resolves to a CUDA build of several GB.
 TORCH := torch==2.13.0 numpy
+
+# Tests look for ansible and rclone where a person would: on the PATH.
+WITH_TOOLS := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .PHONY: help demo test test-fast lint docs clean prepare-demo prepare-test
 
@@ -26,10 +29,10 @@ demo: prepare-demo
 	@.ci/demo "$(BIN)" "$(LAB)"
 
 test: prepare-test
-	$(BIN)/python -m pytest
+	$(WITH_TOOLS) $(BIN)/python -m pytest
 
 test-fast: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not lab"
+	$(WITH_TOOLS) $(BIN)/python -m pytest -m "not lab"
 
 lint: $(VENV)/.test
 	$(BIN)/python -m ruff check nodectl tests

@@ -20,7 +20,7 @@ def stand_in(folder: Path, name: str, body: str) -> None:
 
 def prepare(folder: Path, *packages: str) -> subprocess.CompletedProcess[str]:
     """`.ci/prepare` with the programs in ``folder`` before the machine's own."""
-    env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+    env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "POLICY_RC_D": str(folder / "policy-rc.d")}
     return subprocess.run([str(ROOT / ".ci" / "prepare"), *packages], capture_output=True, text=True, env=env, timeout=30)
 
 
@@ -29,7 +29,8 @@ def programs(tmp_path: Path) -> Path:
     """root, with the package `present` installed and an apt-get that writes down how it was called."""
     stand_in(tmp_path, "id", "echo 0")
     stand_in(tmp_path, "dpkg-query", 'for last; do :; done; [ "$last" = present ] && echo installed')
-    stand_in(tmp_path, "apt-get", f'echo "$DEBIAN_FRONTEND: $*" >> {tmp_path}/calls')
+    # policy-rc.d is what keeps a package's service from starting: it has to be there while apt-get runs.
+    stand_in(tmp_path, "apt-get", f'{tmp_path}/policy-rc.d; echo "$? $DEBIAN_FRONTEND: $*" >> {tmp_path}/calls')
     return tmp_path
 
 
@@ -55,7 +56,8 @@ def test_missing_packages_are_installed_without_a_question(programs: Path) -> No
     done = prepare(programs, "present", "absent", "another")
     assert done.returncode == 0
     assert done.stdout == "installing Debian packages: absent another\n"
-    assert (programs / "calls").read_text().splitlines() == ["noninteractive: update", "noninteractive: install -y --no-install-recommends absent another"]
+    assert (programs / "calls").read_text().splitlines() == ["101 noninteractive: update", "101 noninteractive: install -y --no-install-recommends absent another"]
+    assert not (programs / "policy-rc.d").exists()
 
 
 @pytest.mark.skipif(not devices_are_there(), reason="no /dev/fuse or /dev/loop-control here")
