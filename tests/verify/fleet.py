@@ -24,7 +24,7 @@ Answer = Callable[["FakeNode", dict[str, Any]], Outcome]
 @dataclass
 class FakeNode:
     """One node. ``speed`` of its link in B/s; ``gone_at``: the module during which the line breaks, and how often it works before;
-    ``answers`` replaces what a probe says."""
+    ``answers`` replaces what a probe says; ``disturbed_in``: groups, counted from 1, in which other load takes nine tenths of its speed."""
 
     name: str
     speed: float = FAST
@@ -36,6 +36,8 @@ class FakeNode:
     variables: dict[str, Any] = field(default_factory=dict)
     dies_in_groups_of: int = 0
     corrupts: bool = False
+    disturbed_in: frozenset[int] = frozenset()
+    groups_joined: int = 0
     asked: list[str] = field(default_factory=list)
     down: bool = False
 
@@ -152,11 +154,13 @@ class FakeFleet:
         if len(members) < count:
             missing = [index for index in range(count) if index not in met]
             return said(3, {"kind": "missing", "rank": rank, "ranks": missing}, {"kind": "error", "rank": rank, "phase": "waiting", "error": "wait timeout"})
+        node.groups_joined += 1
+        own = node.speed / 10 if node.groups_joined in node.disturbed_in else node.speed
         if rank == 0:
             self.groups.append(tuple(member.name for member in members))
         lines = [{"kind": "ready", "rank": rank, "torch": "2.13", "device": "cpu"}]
         for size in config["sizes"]:
-            seconds = size * 2 * (count - 1) / count / min(member.speed for member in members)
+            seconds = size * 2 * (count - 1) / count / min([own, *(member.speed for member in members)])
             wrong = 3 if any(member.corrupts for member in members) else 0
             lines.append({"kind": "result", "rank": rank, "bytes": size, "seconds": [seconds] * 3, "correct": not wrong, "wrong": wrong})
         return said(0, *lines)

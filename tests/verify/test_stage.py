@@ -103,6 +103,19 @@ def test_wrong_values_are_worse_than_slow_ones() -> None:
     assert "wrong values" in seen.reasons("n3")
 
 
+# n3 of three nodes joins two pairs, and then the groups; further pairs are those it gets as a suspect
+@pytest.mark.parametrize(("disturbed", "verdict"), [
+    ({1}, "pass"), ({1, 2}, "pass"), ({1, 2, 3}, "pass"), ({1, 2, 3, 4}, "fail"), ({3}, "pass"), ({3, 4}, "fail"),
+])
+def test_other_load_is_not_a_slow_node_but_what_stays_slow_is(disturbed: set[int], verdict: Verdict) -> None:
+    node = FakeNode("n3", disturbed_in=frozenset(disturbed), variables=dict(MOUNTS))
+    verdicts, seen, _ = run(*healthy("n1", "n2"), node)
+    assert verdicts["n3"] == verdict, seen.reasons("n3")
+    if disturbed == {3, 4}:
+        assert set(verdicts.values()) == {"fail"}
+        assert "pairs are fine and together they are slow" in seen.reasons("n1")
+
+
 # -- nodes that go away
 
 STEPS = ["probe_limits", "fabric_facts", "probe_route", "probe_clock", "probe_storage_target", "probe_object_mount", "workload", "probe_fio", "probe_phases"]
