@@ -47,6 +47,11 @@ class HostSummary:
     def gone(self) -> bool:
         return self.status in ("unreachable", "lost")
 
+    @property
+    def simulated(self) -> list[str]:
+        """Checks whose figure comes from a stand-in for hardware: they prove the way, not the speed."""
+        return [str(check["name"]) for check in self.checks if check["simulated"]]
+
 
 @dataclass
 class Summary:

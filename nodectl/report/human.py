@@ -62,7 +62,7 @@ class TaskLog:
             "progress": self._progress,
         }
         writer = writers.get(event.kind)
-        return list(writer(event)) if writer else []
+        return [harmless(line) for line in writer(event)] if writer else []
 
     def _play(self, event: Event) -> Iterator[Text]:
         self._heading = ("", 0)
@@ -160,6 +160,15 @@ def progress_text(event: Event) -> str:
     return ": ".join(str(event.data[key]) for key in ("stage", "text") if event.data.get(key))
 
 
+def harmless(line: Text) -> Text:
+    """What nodes and files say must not steer the terminal: control characters are shown as their escapes."""
+    return line if line.plain.isprintable() else Text(printable(line.plain), style=line.style)
+
+
+def printable(text: str) -> str:
+    return "".join(char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode() for char in text)
+
+
 def rule(text: str) -> Text:
     return Text(f"{text} ".ljust(RULE, "*"), style="bold")
 
@@ -239,11 +248,16 @@ def verdict_table(summary: Summary) -> Table:
         table.add_column(column, no_wrap=True)
     table.add_column("WHY", overflow="fold")
     for name, host in summary.hosts.items():
-        passed = sum(check["verdict"] == "pass" for check in host.checks)
-        checks = f"{passed}/{len(host.checks)}" if host.checks else "-"
+        checks = _checks(host)
         verdict = Text(host.verdict if host.verdict != "none" or summary.proving else "-", style=VERDICT_STYLES[host.verdict])
-        table.add_row(name, Text(host.status, style="" if host.status == "ok" else "red"), str(host.stats.changed), checks, verdict, Text(why(host)))
+        table.add_row(name, Text(host.status, style="" if host.status == "ok" else "red"), str(host.stats.changed), checks, verdict, Text(printable(why(host))))
     return table
+
+
+def _checks(host: HostSummary) -> str:
+    passed = sum(check["verdict"] == "pass" for check in host.checks)
+    stand_ins = f", {len(host.simulated)} simulated" if host.simulated else ""
+    return f"{passed}/{len(host.checks)}{stand_ins}" if host.checks else "-"
 
 
 def why(host: HostSummary) -> str:
@@ -265,11 +279,20 @@ def ending(summary: Summary, folder: Path) -> list[Text]:
         lines.append(Text(f"handed off: {names} (world size {summary.handoff.get('world_size', 0)}){left_out}"))
         lines.append(Text(f"handoff:    {summary.handoff.get('path', '')}"))
     lines.append(Text(f"run folder: {folder}"))
+    lines += _stand_ins(summary)
     if not summary.complete:
         lines.append(Text("the journal has no end: this run was killed, or is still going on", style="bold red"))
     code = summary.exit_code
     lines.append(Text(f"exit code {int(code)}: {_meaning(summary)}", style="bold green" if code == 0 else "bold red"))
     return lines
+
+
+def _stand_ins(summary: Summary) -> list[Text]:
+    names = sorted({name for host in summary.hosts.values() for name in host.simulated})
+    if not names:
+        return []
+    told = f"simulated:  {', '.join(names)}: measured on stand-ins for hardware (gloo, loop devices); the way is proven, the speed is not"
+    return [Text(told, style="yellow")]
 
 
 def _excluded_name(item: Any) -> str:

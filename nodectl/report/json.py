@@ -36,6 +36,7 @@ def _host(host: HostSummary) -> dict[str, Any]:
         "pending_handlers": host.pending_handlers,
         "verdict": host.verdict,
         "checks": host.checks,
+        "simulated": host.simulated,
         "reason": host.reason,
         "hint": host.hint,
         "reasons": host.reasons,
@@ -53,5 +54,6 @@ def text(summary: Summary) -> str:
 def write_report(summary: Summary, path: Path) -> None:
     """Replaces ``path`` in one step, so that a reader never sees half a report."""
     part = path.with_name(path.name + ".part")
-    part.write_text(text(summary), encoding="utf-8")
+    # Half a surrogate pair (undecodable output of a node) becomes its escape, which JSON reads back.
+    part.write_text(text(summary), encoding="utf-8", errors="backslashreplace")
     os.replace(part, path)
