@@ -9,7 +9,10 @@ from nodectl.report.exit_code import ExitCode
 
 
 def code_of(error: BaseException) -> ExitCode:
-    """INPUT_WRONG for what the user can mend, INTERRUPTED for Ctrl-C, BUG for everything that nobody foresaw."""
+    """INPUT_WRONG for what the user can mend before the run, INTERRUPTED for Ctrl-C, BUG for everything that nobody foresaw.
+
+    A journal that cannot be written any more counts as BUG too: the run ended in the middle, and its record with it.
+    """
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
         return ExitCode.INTERRUPTED
     if isinstance(error, (Mistakes, click.ClickException)):

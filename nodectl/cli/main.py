@@ -19,6 +19,7 @@ from nodectl.cli.mistakes import render_mistakes
 from nodectl.cli.version import version
 from nodectl.diagnostics.model import Mistakes
 from nodectl.report.exit_code import ExitCode
+from nodectl.report.journal import JournalLost
 
 # One file each. They are imported when they are called: `nodectl lab down` need not wait for paramiko.
 COMMANDS = (
@@ -91,5 +92,7 @@ def show(error: BaseException, settings: Settings, arguments: Sequence[str]) -> 
         error.show()
     elif isinstance(error, (click.Abort, KeyboardInterrupt)):
         click.echo("interrupted", err=True)
+    elif isinstance(error, JournalLost):
+        click.echo(f"nodectl stopped: {error}\n  help: make room there, or give another --run-dir; then run the same command again", err=True)
     else:
         click.echo(crash_message(error, write_crash_log(error, arguments)), err=True)

@@ -20,8 +20,15 @@ class BadJournal(ValueError):
     """The file is not a journal of nodectl; the text names file and line."""
 
 
+class JournalLost(Exception):
+    """An event could not be written. Without its record a run must not go on: nobody could say what was done and proven."""
+
+
 class Journal:
-    """Appends events to ``path``; safe to call from any thread. The file is for its owner only: results may hold what a node says."""
+    """Appends events to ``path``; safe to call from any thread. The file is for its owner only: results may hold what a node says.
+
+    A call raises JournalLost when the event cannot be written (disk full, folder gone).
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -31,17 +38,24 @@ class Journal:
     def __call__(self, event: Event) -> None:
         line = json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":"), default=_plain).encode("ascii") + b"\n"
         with self._lock:
-            written = os.write(self._file, line)
-            while written < len(line):  # a full disk or a signal can cut a write short
-                written += os.write(self._file, line[written:])
+            try:
+                written = os.write(self._file, line)
+                while written < len(line):  # a full disk or a signal can cut a write short
+                    written += os.write(self._file, line[written:])
+            except OSError as error:
+                raise JournalLost(f"{self.path} cannot be written: {error.strerror}") from None
 
     def close(self) -> None:
         """Idempotent. The data is on the disk afterwards, not only in the kernel."""
         with self._lock:
             if self._file >= 0:
-                os.fsync(self._file)
-                os.close(self._file)
-                self._file = -1
+                file, self._file = self._file, -1
+                try:
+                    os.fsync(file)
+                except OSError as error:
+                    raise JournalLost(f"{self.path} cannot be written: {error.strerror}") from None
+                finally:
+                    os.close(file)
 
 
 def _plain(value: Any) -> Any:

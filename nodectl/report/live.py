@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import threading
@@ -39,6 +40,8 @@ class QuietPipe(Console):
 def console_for(stream: IO[str] | None = None) -> Console:
     """A console on ``stream`` (standard output). NO_COLOR and TERM=dumb are honoured by rich."""
     out = stream or sys.stdout
+    if isinstance(out, io.TextIOWrapper):
+        out.reconfigure(errors="backslashreplace")  # what a node says need not be text in this terminal's encoding
     width = None if out.isatty() else PLAIN_WIDTH
     return QuietPipe(file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
 

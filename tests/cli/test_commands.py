@@ -14,7 +14,7 @@ from nodectl.cli.main import run
 from nodectl.cli.module_page import module_page
 from nodectl.diagnostics.model import Collector
 from nodectl.engine.catalogue import known, names
-from nodectl.report.journal import Journal, read_journal
+from nodectl.report.journal import Journal, JournalLost, read_journal
 from nodectl.wire.event import Event
 from nodectl.wire.params import Param, Spec
 
@@ -93,6 +93,22 @@ def test_a_run_folder_is_never_overwritten(place: Path, capsys: pytest.CaptureFi
     assert run(argv) == 1
     assert "holds a run already" in capsys.readouterr().err
     assert (place / "r" / "events.jsonl").read_bytes() == before
+
+
+def test_a_journal_that_cannot_be_written_ends_the_run_with_the_reason(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    events = 0
+
+    def full(self: Journal, event: Event) -> None:
+        nonlocal events
+        events += 1
+        if events > 3:
+            raise JournalLost("events.jsonl cannot be written: No space left on device")
+
+    monkeypatch.setattr(Journal, "__call__", full)
+    assert run(["run", playbook(place, "{command: echo}"), "-i", "hosts.yaml", "--run-dir", "r"]) == 70
+    err = capsys.readouterr().err
+    assert "nodectl stopped: events.jsonl cannot be written: No space left on device" in err
+    assert "bug" not in err
 
 
 def test_an_unreachable_host_stops_nobody_else(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -180,6 +180,11 @@ def full() -> Summary:
     ])
 
 
+def test_report_json_survives_what_is_no_text(tmp_path: Path) -> None:
+    write_report(fold([Event("host.lost", 1.0, "n1", {"reason": "said \udcff"})]), tmp_path / "report.json")
+    assert json.loads((tmp_path / "report.json").read_text())["hosts"]["n1"]["reason"] == "said \udcff"
+
+
 def test_report_json_holds_what_scripts_rely_on(tmp_path: Path) -> None:
     write_report(full(), tmp_path / "report.json")
     data = json.loads((tmp_path / "report.json").read_text())

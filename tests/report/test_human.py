@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from nodectl.report.fold import HostSummary, Stats, fold
-from nodectl.report.human import TaskLog, View, diff_lines, recap_line, why
+from nodectl.report.human import TaskLog, View, diff_lines, recap_line, verdict_table, why
 from nodectl.report.live import Live, console_for, show_closing
 from nodectl.wire.event import Event
 
@@ -190,14 +190,34 @@ def test_plain_output_has_no_escape_codes_and_no_markup() -> None:
     assert "[bold]/data[/bold] :smile:" in stream.getvalue()
 
 
+def test_a_node_cannot_steer_the_terminal() -> None:
+    lines = said(View(), task("n1", "failed", {"msg": "\x1b[2Jgone\u202e", "rc": 1, "stderr": "a\tb\x07"}))  # rich drops the bell itself
+    assert "fatal: [n1]: FAILED! => \\x1b[2Jgone\\u202e (rc=1): a\tb" in lines
+    assert why_shown("\x1b[2J") == "\\x1b[2J"
+
+
+def why_shown(reason: str) -> str:
+    stream = io.StringIO()
+    console_for(stream).print(verdict_table(fold([Event("host.lost", 1.0, "n1", {"reason": reason})])))
+    return stream.getvalue().split()[-1]
+
+
+def test_text_that_the_terminal_cannot_encode_does_not_end_a_run() -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    Live(console_for(stream), View())(task("n1", "failed", {"msg": "grün \udcff"}))
+    stream.flush()
+    assert b"FAILED! => gr\\xfcn" in stream.buffer.getvalue()
+
+
 def test_a_terminal_shows_who_is_busy() -> None:
-    console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=80, color_system=None)
     live = Live(console, View())
     live(Event("play.start", 1.0, "", {"play": "p", "hosts": [f"n{number}" for number in range(15)]}))
     live(START)
     live(task("n0", "ok"))
     console.print(live._table())
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    text = stream.getvalue()
     assert "n1 " in text
     assert "base : install" in text
     assert "and 2 more" in text

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nodectl.report.journal import BadJournal, Journal, read_journal
+from nodectl.report.journal import BadJournal, Journal, JournalLost, read_journal
 from nodectl.report.redact import Redactor
 from nodectl.wire.event import Event
 from nodectl.wire.secret import MASK, Secret
@@ -39,6 +39,12 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, kind: str, host: s
 
 def test_only_the_owner_reads_it(tmp_path: Path) -> None:
     assert write(tmp_path / "j", Event("x", 1.0)).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_full_disk_ends_the_run_with_the_reason() -> None:
+    journal = Journal(Path("/dev/full"))
+    with pytest.raises(JournalLost, match="/dev/full cannot be written: No space left on device"):
+        journal(Event("a", 1.0))
 
 
 def test_appends_to_what_is_there(tmp_path: Path) -> None:
