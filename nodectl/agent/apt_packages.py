@@ -7,7 +7,7 @@ import re
 import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from nodectl.agent import package_locks
+from nodectl.agent import dpkg_unfinished, package_locks
 from nodectl.agent.contract import Args, Failed
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Outcome
@@ -23,7 +23,7 @@ QUERY_SECONDS = 60.0
 UPDATE_PAUSES = (2.0, 5.0)
 _NAME = re.compile(r"^[a-z0-9][a-z0-9+.\-]*(:[a-z0-9\-]+)?$")
 _VERSION = re.compile(r"^[A-Za-z0-9.+:~\-]+$")
-_STEP = re.compile(r"^(Inst|Remv|Purg) (\S+)(?: \[([^\]]+)\])?(?: \((\S+))?", re.MULTILINE)
+_STEP = re.compile(r"^(Inst|Remv|Purg|Conf) (\S+)(?: \[([^\]]+)\])?(?: \((\S+))?", re.MULTILINE)
 _STAMPS = ("/var/lib/apt/periodic/update-success-stamp", "/var/lib/apt/lists")
 
 
@@ -164,7 +164,8 @@ def _reason(stderr: str, stdout: str) -> str:
 
 def options(args: Mapping[str, Any]) -> List[str]:
     """apt-get's options for a wish. Old configuration files are kept where the person has changed them."""
-    out = ["-y", "-q", "-o", f"DPkg::Lock::Timeout={int(args['lock_timeout'])}"]
+    # Without a pty of its own dpkg stays in our process group: a stop reaches it too, and none goes on behind the run's back.
+    out = ["-y", "-q", "-o", "DPkg::Use-Pty=false", "-o", f"DPkg::Lock::Timeout={int(args['lock_timeout'])}"]
     for option in args["dpkg_options"].split(","):
         out += ["-o", f"Dpkg::Options::=--{option.strip()}"]
     if args["install_recommends"] is not None:
@@ -197,10 +198,14 @@ def simulate(system: System, args: Mapping[str, Any], words: Sequence[str]) -> L
     if done.rc != 0:
         hint = "" if _has_lists() else " (this node has no package lists: add update_cache: true)"
         raise Failed(f"apt-get {' '.join(words)}: {_reason(done.stderr, done.stdout)}{hint}", rc=done.rc, stdout=done.stdout, stderr=done.stderr)
-    return [_sentence(*match.groups()) for match in _STEP.finditer(done.stdout)]
+    steps = [match.groups() for match in _STEP.finditer(done.stdout)]
+    unpacked = {name for kind, name, _, _ in steps if kind == "Inst"}
+    return [_sentence(*step) for step in steps if step[0] != "Conf" or step[1] not in unpacked]
 
 
 def _sentence(kind: str, name: str, old: str, new: str) -> str:
+    if kind == "Conf":
+        return f"configure {name}, which was unpacked earlier"
     if kind == "Inst":
         return f"upgrade {name} {old} to {new}" if old else f"install {name} {new}"
     return f"{'purge' if kind == 'Purg' else 'remove'} {name} {old}"
@@ -216,18 +221,21 @@ def act(system: System, args: Args, check: bool) -> Outcome:
     refresh = (args["update_cache"] or args["cache_valid_time"] > 0) and age >= max(args["cache_valid_time"], 0)
     if refresh and wanted and args["state"] != "latest" and not todo:
         refresh = False  # nothing to install: fetching the lists would change nothing that was asked for
+    mended: List[str] = []
+    if not check:
+        mended = dpkg_unfinished.finish(system, args["lock_timeout"], bool(command(args, todo)), INSTALL_SECONDS, _ENVIRONMENT)
     if refresh and not check:
         update(system, args["lock_timeout"], args["update_cache_retries"])
         stamp = list_age(system)[1]
     values: Dict[str, Any] = {"cache_updated": refresh and not check, "cache_update_time": stamp}
-    if refresh and not check:
+    if mended or (refresh and not check):
         todo = pending(system, wanted, args["state"], args["purge"], args["only_upgrade"])
     words = command(args, todo)
     if not words:
-        alone = refresh and not wanted
-        return Outcome(changed=alone, msg="update the package lists" if alone else "", values=values)
-    steps = _foretell(system, args, words, todo, unfetched=refresh and check)
-    if check or not steps:
+        alone = [*mended, *(["update the package lists"] if refresh and not wanted else [])]
+        return Outcome(changed=bool(alone), msg="; ".join(alone), values=values)
+    steps = [*mended, *_foretell(system, args, words, todo, unfetched=refresh and check)]
+    if check or steps == mended:
         return _told(steps, values)
     return _work(system, args, wanted, words, steps, values)
 
