@@ -1,8 +1,8 @@
 """sshd_dropin: one file of sshd settings, staged, validated, applied, and taken back by the node itself unless confirmed.
 
-Order of ``write``: a staged copy of the whole configuration passes ``sshd -t``; its effective values are the wished ones;
-the operator's own login would still be let in; a timer that restores the old file is armed; only then the file is replaced
-and sshd reloaded. The controller proves a fresh login and sends ``sshd_confirm``; without that the timer fires.
+A staged copy of the whole configuration must pass ``sshd -t``, its effective values must be the wished ones, and the operator's
+own login must still be let in (check mode asks all of that too). Then the revert is armed, and only then the file is replaced
+and sshd reloaded. The controller proves a fresh login and sends ``sshd_confirm``; without that the node takes the old file back.
 """
 
 from __future__ import annotations
@@ -12,27 +12,30 @@ import os
 import pwd
 import shutil
 import tempfile
-from typing import List
+from typing import List, Tuple
 
+from nodectl.agent import sshd_revert
 from nodectl.agent.contract import Args, Failed, State
-from nodectl.agent.sshd_config import effective, includes, lockout, mismatches, render, restage
+from nodectl.agent.sshd_config import effective, includes, lockout, mismatches, refusals, render, restage, value_of, wishes
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Change
 from nodectl.wire.params import Param, Spec
 
 MAIN = "/etc/ssh/sshd_config"
-UNIT = "nodectl-sshd-revert"
-# On a file system that is gone at the next boot: a revert that never fired must not fire weeks later.
-HELD = "/run/nodectl-sshd"
+# sshd only reads files here; a slow disk is the only reason to wait.
+SSHD_SECONDS = 20.0
 
 SPEC = Spec(
     summary="sshd settings in a drop-in that sorts first; validated before, proven by a fresh login after, reverted by the node itself otherwise",
     params={
         "path": Param("path", "The drop-in; it must sort before every other file there.", default="/etc/ssh/sshd_config.d/00-nodectl.conf"),
-        "settings": Param("dict", "sshd keywords and their values; the effective value (sshd -T) must come out as written here.", required=True),
+        "settings": Param(
+            "dict", "sshd keywords and their values (a later one wins, null leaves a keyword alone); the effective value must come out so.", required=True,
+        ),
         "revert_after": Param("int", "Seconds until the node restores the old file unless the login was confirmed.", default=60),
         "login_user": Param("str", "The account that must still be able to log in; nodectl fills in the account of this run.", default=""),
         "login_address": Param("str", "The address that account comes from; nodectl fills it in.", default=""),
+        "login_server": Param("str", "Address and port of this node that the login came to; nodectl fills them in.", default=""),
     },
     returns={
         "effective": "The values sshd uses now, for the keywords in settings.",
@@ -43,18 +46,26 @@ SPEC = Spec(
 
 
 def read(system: System, args: Args) -> State:
-    """The drop-in's text and sshd's effective values for the operator's login."""
-    old = system.read(args["path"])
-    main = system.read(MAIN)
+    """The drop-in's text, sshd's effective values for the operator's login, and what speaks against the wished text."""
+    wrong = refusals(args["settings"])
+    if wrong:
+        raise Failed("nothing was changed: " + "; ".join(wrong))
+    if args["revert_after"] < 1:
+        raise Failed("revert_after must be at least 1 second: it is the time that a fresh login has")
+    old, main = system.read(args["path"]), system.read(MAIN)
     if main is None:
         raise Failed(f"{MAIN} is not there: is openssh-server installed?")
-    return {
+    state: State = {
         "text": None if old is None else old.decode("utf-8", "replace"),
         "includes": includes(main.decode("utf-8", "replace"), os.path.dirname(args["path"])),
-        "effective": _effective(system, MAIN, args),
         "first": _sorts_first(args["path"]),
-        "pending": os.path.exists(os.path.join(HELD, "revert")),
+        "effective": _effective(system, MAIN, args),
+        "pending": sshd_revert.is_armed(),
+        "against": "",
     }
+    if state["includes"] and not state["first"]:
+        state["against"] = _against(system, args, state)
+    return state
 
 
 def diff(args: Args, state: State) -> Change:
@@ -62,26 +73,26 @@ def diff(args: Args, state: State) -> Change:
     if not state["includes"]:
         raise Failed(f"{MAIN} does not include {os.path.dirname(args['path'])}/*.conf: a drop-in there would have no effect")
     if state["first"]:
-        raise Failed(f"{state['first']} sorts before {args['path']} and would win: choose a name that sorts first")
-    actions: List[str] = []
-    if state["text"] != wished:
-        actions.append(f"write {args['path']}, reload sshd, prove a fresh login")
-    elif mismatches(args["settings"], state["effective"]):
-        wrong = "; ".join(mismatches(args["settings"], state["effective"]))
-        raise Failed(f"written, but not effective: {wrong}; look for these keywords before the Include line of {MAIN}")
+        raise Failed(f"{state['first']} sorts before {args['path']} and would win: choose a name that sorts first, or take that file away; nothing was changed")
+    if state["against"]:
+        raise Failed(state["against"], pending=state["pending"])
+    actions = [f"write {args['path']}, reload sshd, prove a fresh login"] if state["text"] != wished else []
     return Change(actions, before=state["text"] or "", after=wished if actions else state["text"] or "", before_header=args["path"], after_header=args["path"])
 
 
 def write(system: System, args: Args, state: State, change: Change) -> None:
-    wished = render(args["settings"])
-    _prove_staged(system, args, wished)
-    _arm(system, args, state)
-    system.write_atomic(args["path"], wished.encode(), mode=0o600, uid=0, gid=0)
-    _reload(system)
+    sshd_revert.arm(system, args["path"], args["revert_after"])
+    try:
+        os.makedirs(os.path.dirname(args["path"]), mode=0o755, exist_ok=True)
+        system.write_atomic(args["path"], render(args["settings"]).encode(), mode=0o600, uid=0, gid=0)
+        sshd_revert.reload_sshd(system)
+    except (Failed, OSError) as error:
+        sshd_revert.take_back(system)
+        raise Failed(f"{error}; the old settings are back") from None
 
 
 def values(args: Args, state: State, change: Change) -> Args:
-    return {"effective": {key: state["effective"].get(key.lower(), "") for key in args["settings"]}, "pending": state["pending"]}
+    return {"effective": {key: value_of(key, state["effective"]) for key in wishes(args["settings"])}, "pending": state["pending"]}
 
 
 def _sorts_first(path: str) -> str:
@@ -92,28 +103,36 @@ def _sorts_first(path: str) -> str:
 
 
 def _effective(system: System, config: str, args: Args) -> State:
+    """The values for the operator's own login: Match blocks may ask who comes from where to which address."""
     user, address = args["login_user"] or "root", args["login_address"] or "127.0.0.1"
-    done = system.run(["sshd", "-T", "-f", config, "-C", f"user={user},host={address},addr={address}"], timeout=20.0)
+    here = [*args["login_server"].split(), "", ""]
+    where = f"user={user},host={address},addr={address}" + (f",laddr={here[0]},lport={here[1]}" if here[1] else "")
+    done = system.run(["sshd", "-T", "-f", config, "-C", where], timeout=SSHD_SECONDS)
     if done.rc != 0:
-        raise Failed(f"sshd refuses its configuration: {done.stderr.strip()}", rc=done.rc, stderr=done.stderr)
+        raise Failed(f"sshd refuses its configuration as it is: {done.stderr.strip()}", rc=done.rc, stderr=done.stderr)
     return dict(effective(done.stdout))
 
 
-def _prove_staged(system: System, args: Args, wished: str) -> None:
-    """Nothing is written to the live configuration until a copy of it with the new file in place has passed."""
+def _against(system: System, args: Args, state: State) -> str:
+    """Why the wished file must not be written, "" when nothing speaks against it. Asked of a staged copy; the live files are only read."""
+    wished = render(args["settings"])
     stage = tempfile.mkdtemp(prefix="nodectl-sshd-", dir="/run")
     try:
         config = _stage(args["path"], wished, stage)
-        tested = system.run(["sshd", "-t", "-f", config], timeout=20.0)
+        tested = system.run(["sshd", "-t", "-f", config], timeout=SSHD_SECONDS)
         if tested.rc != 0:
-            raise Failed(f"sshd refuses the new settings, nothing was changed: {_plain(tested.stderr, stage)}", rc=tested.rc)
+            return f"sshd refuses the new settings, nothing was changed: {_plain(tested.stderr, stage)}"
         found = _effective(system, config, args)
+        alone = _alone(system, args, wished, found, stage)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
-    wrong = mismatches(args["settings"], found)
+    wrong = "; ".join(mismatches(args["settings"], alone, found))
+    if wrong and state["text"] == wished:
+        return f"written, but not effective: {wrong}; look for these keywords before the Include line of {MAIN} and in Match blocks"
     if wrong:
-        raise Failed("another setting wins, nothing was changed: " + "; ".join(wrong))
-    _refuse_lockout(args["login_user"], found)
+        return f"another setting wins, nothing was changed: {wrong}; look for it before the Include line of {MAIN} and in Match blocks"
+    reason = _lockout(system, args["login_user"], found) if args["login_user"] else ""
+    return f"this would lock out {args['login_user']}, nothing was changed: {reason}" if reason else ""
 
 
 def _stage(path: str, wished: str, stage: str) -> str:
@@ -123,64 +142,45 @@ def _stage(path: str, wished: str, stage: str) -> str:
         shutil.copytree(live, staged)
     else:
         os.mkdir(staged)
-    with open(os.path.join(staged, os.path.basename(path)), "w", encoding="utf-8") as file:
-        file.write(wished)
+    _write(os.path.join(staged, os.path.basename(path)), wished)
     with open(MAIN, encoding="utf-8") as file:
         main = restage(file.read(), live, staged)
-    config = os.path.join(stage, "sshd_config")
-    with open(config, "w", encoding="utf-8") as file:
-        file.write(main)
-    return config
+    return _write(os.path.join(stage, "sshd_config"), main)
+
+
+def _alone(system: System, args: Args, wished: str, found: State, stage: str) -> State:
+    """What sshd makes of the wished lines alone. It does not start without host keys, so it gets those that are in force."""
+    keys = "" if "hostkey" in (key.lower() for key in wishes(args["settings"])) else "".join(f"HostKey {key}\n" for key in found.get("hostkey", "").split())
+    return _effective(system, _write(os.path.join(stage, "alone"), wished + keys), args)
+
+
+def _write(path: str, text: str) -> str:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
 
 
 def _plain(text: str, stage: str) -> str:
     return " ".join(text.replace(stage, "/etc/ssh").split())
 
 
-def _refuse_lockout(user: str, found: State) -> None:
-    if not user:
-        return
+def _lockout(system: System, user: str, found: State) -> str:
     try:
         entry = pwd.getpwnam(user)
     except KeyError:
-        raise Failed(f"no account '{user}' here, but this run logs in as it: nothing was changed") from None
-    groups = [grp.getgrgid(gid).gr_name for gid in os.getgrouplist(user, entry.pw_gid) if _has_group(gid)]
-    reason = lockout(found, user, groups, entry.pw_uid)
-    if reason:
-        raise Failed(f"this would lock out {user}, nothing was changed: {reason}")
+        return "there is no such account here, but this run logs in as it"
+    groups = [name for name in map(_group, os.getgrouplist(user, entry.pw_gid)) if name]
+    return lockout(found, user, groups, entry.pw_uid, _locked(system, user))
 
 
-def _has_group(gid: int) -> bool:
+def _group(gid: int) -> str:
     try:
-        grp.getgrgid(gid)
+        return grp.getgrgid(gid).gr_name
     except KeyError:
-        return False
-    return True
+        return ""
 
 
-def _arm(system: System, args: Args, state: State) -> None:
-    """Let systemd restore the old file later, whatever becomes of this agent, this login or the controller."""
-    os.makedirs(HELD, mode=0o700, exist_ok=True)
-    held = os.path.join(HELD, "old")
-    restore = f"rm -f '{args['path']}'"
-    if state["text"] is not None:
-        system.write_atomic(held, state["text"].encode(), mode=0o600)
-        restore = f"cp '{held}' '{args['path']}.nodectl' && chmod 600 '{args['path']}.nodectl' && mv -f '{args['path']}.nodectl' '{args['path']}'"
-    script = f"#!/bin/sh\n{restore}\nsystemctl try-reload-or-restart {_service(system)}\nrm -rf {HELD}\n"
-    system.write_atomic(os.path.join(HELD, "revert"), script.encode(), mode=0o700)
-    timer = [f"--unit={UNIT}", f"--on-active={args['revert_after']}", "--timer-property=AccuracySec=1s"]
-    armed = system.run(["systemd-run", *timer, "/bin/sh", os.path.join(HELD, "revert")], timeout=20.0)
-    if armed.rc != 0:
-        raise Failed(f"the automatic revert could not be armed, nothing was changed: {armed.stderr.strip()}", rc=armed.rc)
-
-
-def _service(system: System) -> str:
-    """Debian calls the unit ssh, Red Hat sshd."""
-    shown = system.run(["systemctl", "show", "-p", "LoadState", "--value", "ssh.service"], timeout=20.0)
-    return "ssh.service" if shown.stdout.strip() == "loaded" else "sshd.service"
-
-
-def _reload(system: System) -> None:
-    done = system.run(["systemctl", "try-reload-or-restart", _service(system)], timeout=30.0)
-    if done.rc != 0:
-        raise Failed(f"sshd did not reload (the node restores the old file by itself): {done.stderr.strip()}", rc=done.rc)
+def _locked(system: System, user: str) -> bool:
+    """An account of a directory service has no line in /etc/shadow: then nobody here knows."""
+    lines: List[Tuple[str, ...]] = [tuple(line.split(":")) for line in (system.read("/etc/shadow") or b"").decode("utf-8", "replace").splitlines()]
+    return any(line[0] == user and line[1].startswith("!") for line in lines if len(line) > 1)

@@ -12,13 +12,15 @@ SPEC = on_node.SPEC
 
 def run(context: Context, args: Args) -> Outcome:
     """Raises ActionFailed where no fresh login was possible: the old settings are then restored, here or by the node itself."""
-    sent = {name: args[name] for name in context.given if args[name]}
+    sent = {name: args[name] for name in context.given if args[name] is not None}
     outcome = context.node.step("sshd_dropin", {**_login(context), **sent})
-    if outcome.failed or not outcome.values.get("pending"):
+    if not outcome.values.get("pending") or context.check:
         return outcome
+    if outcome.failed:
+        raise ActionFailed(f"{outcome.msg}; {_take_back(context, args)}")
     trouble = _no_login(context)
     if trouble:
-        _take_back(context, args, trouble)
+        raise ActionFailed(f"no fresh login with the new settings: {trouble}; {_take_back(context, args)}")
     kept = context.node.step("sshd_confirm", {"keep": True})
     if kept.failed:
         raise ActionFailed(f"a fresh login worked, but the node did not keep the settings: {kept.msg}", changed=False)
@@ -28,10 +30,11 @@ def run(context: Context, args: Args) -> Outcome:
 
 
 def _login(context: Context) -> dict[str, str]:
-    """The account of this run and the address it comes from, as the node's sshd sees them: Match rules may ask for both."""
+    """The account of this run, where it comes from and where it arrives, as the node's sshd sees them: Match rules may ask for each."""
     seen = context.node.login()
-    client = seen.get("SSH_CONNECTION", "").split()
-    return {"login_user": seen["user"], **({"login_address": client[0]} if client else {})}
+    line = seen.get("SSH_CONNECTION", "").split()
+    places = {"login_address": line[0], "login_server": " ".join(line[2:])} if len(line) == 4 else {}
+    return {"login_user": seen["user"], **places}
 
 
 def _no_login(context: Context) -> str:
@@ -43,10 +46,14 @@ def _no_login(context: Context) -> str:
     return ""
 
 
-def _take_back(context: Context, args: Args, trouble: str) -> None:
+def _take_back(context: Context, args: Args) -> str:
+    """Take the new settings back over the line that is still open; says how far that came."""
+    by_itself = f"the node restores the old ones within {args['revert_after']} s"
     try:
         back = context.node.step("sshd_confirm", {"keep": False})
     except (Unreachable, Lost):
-        raise ActionFailed(f"no fresh login with the new settings: {trouble}; the node restores the old ones within {args['revert_after']} s") from None
-    state = "the old ones are back" if not back.failed else f"the node restores the old ones within {args['revert_after']} s ({back.msg})"
-    raise ActionFailed(f"no fresh login with the new settings: {trouble}; {state}")
+        return by_itself
+    if back.failed:
+        return f"{by_itself} ({back.msg})"
+    still = _no_login(context)
+    return f"the old ones are back, but a fresh login fails with them too: {still}" if still else "the old ones are back, and a fresh login works"
