@@ -80,10 +80,10 @@ class _Start:
         rest = self._await_marker()
         self._line.write(bundle, self._left())
         decoder = Decoder()
-        frames = decoder.feed(rest)
+        frames = list(decoder.feed(rest))
         while not frames:
             chunk = self._read("the agent did not say hello")
-            frames = decoder.feed(chunk.out)
+            frames = list(decoder.feed(chunk.out))
             if chunk.ended and not frames:
                 raise self._ended("the agent ended before it said hello")
         if frames[0].type == "crash":

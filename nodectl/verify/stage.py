@@ -102,7 +102,7 @@ class _Stage:
             first = host not in self.gone
             self.gone.setdefault(host, gone)
         if first:
-            event = {"reason": gone.reason, "kind": gone.why or gone.kind, "hint": gone.hint, "task": f"verify: {kind}"}
+            event = {"reason": gone.reason, "why": gone.why or gone.kind, "hint": gone.hint, "task": f"verify: {kind}"}
             self.say(f"host.{gone.kind}", host, event)
             self.record([Check(host, kind, "unknown", f"{gone.kind}: {gone.reason}")], kind)
 

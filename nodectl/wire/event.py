@@ -9,7 +9,7 @@ Kinds and their data (``host`` is the inventory name, "" where it is about the r
                   status: ok changed failed skipped rescued ignored
                   (rescued: it failed inside a block that has a rescue; ignored: it failed with ignore_errors)
     task.item     task, item, status, result, diff
-    host.unreachable / host.lost   reason, kind, hint, task
+    host.unreachable / host.lost   reason, why, hint, task    (why: one word for the cause, such as timeout, auth, lost)
     host.stopped  reason          (taken out although nothing failed on it: end_host, the failure budget)
     handlers.pending  handlers
     progress      stage, text
@@ -26,15 +26,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict
 
+_OWN = frozenset(["kind", "at", "host"])
+
 
 @dataclass(frozen=True)
 class Event:
-    """One moment of a run. ``at`` is seconds since the epoch, UTC. ``data`` holds JSON types only, secrets already masked."""
+    """One moment of a run. ``at`` is seconds since the epoch, UTC. ``data`` holds JSON types only, secrets already masked.
+
+    Raises ValueError where ``data`` names kind, at or host itself: in the journal's flat line it would replace the event's own.
+    """
 
     kind: str
     at: float
     host: str = ""
     data: Dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        taken = sorted(_OWN.intersection(self.data))
+        if taken:
+            raise ValueError(f"data of a {self.kind} event must not be called {', '.join(taken)}")
 
     def to_json(self) -> Dict[str, Any]:
         return {"kind": self.kind, "at": self.at, "host": self.host, **self.data}

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, NamedTuple, Tuple
 
 # Said in the hello; controller and agent come from one source tree, so this only tells a damaged bundle.
 PROTOCOL = "1"
@@ -43,7 +43,9 @@ class Frame(NamedTuple):
 
 
 def encode(head: Dict[str, Any], payload: bytes = b"") -> bytes:
-    """One frame as bytes. Raises BadFrame where the limits are passed: never send what the peer must refuse."""
+    """One frame as bytes. Raises BadFrame for what the peer must refuse: no type, or past the limits."""
+    if not isinstance(head.get("t"), str):
+        raise BadFrame("a frame needs a type: header key 't'")
     text = json.dumps(head, separators=(",", ":"), ensure_ascii=True).encode("ascii")
     if len(text) > MAX_HEADER or len(payload) > MAX_PAYLOAD:
         raise BadFrame(f"frame too large: header {len(text)}, payload {len(payload)} bytes")
@@ -56,16 +58,22 @@ class Decoder:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> List[Frame]:
-        """All frames complete so far. Raises BadFrame on the first byte that cannot belong to one."""
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames complete so far, one by one. Raises BadFrame at the first byte that cannot belong to one.
+
+        The frames before that byte are given out first, however the stream was cut: an outcome that arrived counts,
+        also where garbage follows it in the same read. What is not taken now comes with the next ``feed``.
+        """
         self._buffer += data
-        frames: List[Frame] = []
+        return self._frames()
+
+    def _frames(self) -> Iterator[Frame]:
         while True:
             frame, used = self._cut()
             if not used:
-                return frames
+                return
             del self._buffer[:used]
-            frames.append(frame)
+            yield frame
 
     def _cut(self) -> Tuple[Frame, int]:
         if len(self._buffer) < HEAD.size:
@@ -84,6 +92,8 @@ def _head(raw: bytes) -> Dict[str, Any]:
         head = json.loads(raw.decode("utf-8"))
     except ValueError as error:
         raise BadFrame(f"header is not JSON: {error}") from None
+    except RecursionError:
+        raise BadFrame("header is not JSON of ours: nested too deep") from None
     if not isinstance(head, dict) or not isinstance(head.get("t"), str):
         raise BadFrame("header is not an object with a type")
     return head

@@ -5,6 +5,7 @@ One declaration serves three readers: the check at load time (with positions), t
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -12,7 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 @dataclass(frozen=True)
 class Param:
-    """One parameter. ``type`` is one of str, int, float, bool, list, dict, path, mode, bytes, raw.
+    """One parameter. ``type`` is one of str, int, float, bool, list, dict, path, mode, raw.
 
     ``mode`` takes octal text ("0644") or symbolic text ("u=rw,go=r"); a bare integer is refused, because `mode: 644`
     is the decimal number 644, that is 01204.
@@ -71,7 +72,8 @@ class Wrong(ValueError):
 
 _TRUE = frozenset(["yes", "on", "1", "true", "t", "y"])
 _FALSE = frozenset(["no", "off", "0", "false", "f", "n"])
-_MODE = re.compile(r"^(0?[0-7]{3,4}|([ugoa]*[-+=]([rwxXst]*|[ugo]))(,[ugoa]*[-+=]([rwxXst]*|[ugo]))*)$")
+_MODE = re.compile(r"^(0?[0-7]{3,4}|([ugoa]*[-+=]([rwxXst]*|[ugo]))(,[ugoa]*[-+=]([rwxXst]*|[ugo]))*)\Z")
+_MODE_BITS = 0o7777
 
 
 def _text(value: Any) -> str:
@@ -87,20 +89,25 @@ def _int(value: Any) -> int:
         raise Wrong(f"wants a whole number, not a {_kind(value)}")
     try:
         number = float(value)
-    except (TypeError, ValueError):
-        raise Wrong(f"wants a whole number, not {value!r}") from None
-    if number != int(number):
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not number.is_integer():  # neither 1.5 nor nan nor inf is one
         raise Wrong(f"wants a whole number, not {value!r}")
-    return int(value) if isinstance(value, (str, int)) and "." not in str(value) else int(number)
+    # A float holds 53 bits: digits are read as they stand; "1.0" and "1e3" are whole numbers too.
+    digits = isinstance(value, int) or (isinstance(value, str) and value.strip().lstrip("+-").isdecimal())
+    return int(value) if digits else int(number)
 
 
 def _float(value: Any) -> float:
     if isinstance(value, (bool, list, dict)) or value is None:
         raise Wrong(f"wants a number, not a {_kind(value)}")
     try:
-        return float(value)
-    except ValueError:
-        raise Wrong(f"wants a number, not {value!r}") from None
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):  # a timeout of nan never ends, and one of inf is not bounded
+        raise Wrong(f"wants a number, not {value!r}")
+    return number
 
 
 def _bool(value: Any) -> bool:
@@ -119,6 +126,8 @@ def _list(value: Any) -> List[Any]:
         return list(value)
     if isinstance(value, str):
         return [part.strip() for part in value.split(",")] if value else []
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return [str(value)]  # the text of one word, as in Ansible
     if isinstance(value, dict) or value is None:
         raise Wrong(f"wants a list, not a {_kind(value)}")
     return [value]
@@ -131,9 +140,9 @@ def _dict(value: Any) -> Dict[str, Any]:
 
 
 def _mode(value: Any) -> str:
-    if isinstance(value, OctalInt):
+    if isinstance(value, OctalInt) and 0 <= value <= _MODE_BITS:
         return format(int(value), "04o")
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, (bool, OctalInt)):
         raise Wrong(f"is the decimal number {value}, which would be mode {value:04o}: write '0644' or \"u=rw,g=r,o=r\" in quotes")
     if isinstance(value, str) and (value == "preserve" or _MODE.match(value)):
         return value
@@ -149,7 +158,7 @@ class OctalInt(int):
 
 
 _CONVERT: Dict[str, Callable[[Any], Any]] = {
-    "str": _text, "path": _text, "int": _int, "float": _float, "bool": _bool, "list": _list, "dict": _dict, "mode": _mode, "raw": _raw, "bytes": _int,
+    "str": _text, "path": _text, "int": _int, "float": _float, "bool": _bool, "list": _list, "dict": _dict, "mode": _mode, "raw": _raw,
 }
 
 
@@ -168,6 +177,11 @@ def convert(param: Param, value: Any) -> Any:
             if item not in param.choices:
                 raise Wrong(f"is {item!r}; expected one of {', '.join(map(str, param.choices))}")
     return result
+
+
+def _fresh(default: Any) -> Any:
+    """A default of its own for each step: what a module does with its list must not reach the next one."""
+    return list(default) if isinstance(default, list) else dict(default) if isinstance(default, dict) else default
 
 
 def check_names(spec: Spec, given: Sequence[str]) -> List[Problem]:
@@ -201,11 +215,11 @@ def _check_groups(spec: Spec, seen: Mapping[str, str]) -> List[Problem]:
 def validate(spec: Spec, args: Mapping[str, Any]) -> Tuple[Dict[str, Any], List[Problem]]:
     """(values under canonical names with defaults filled in, problems). Values of wrong type are left out.
 
-    A value of None counts as not given, as in Ansible.
+    A value of None counts as not given: a required parameter is then missing. The user's own names of an open spec keep it.
     """
-    given = {name: value for name, value in args.items() if value is not None}
+    given = {name: value for name, value in args.items() if value is not None or spec.canonical(name) is None}
     problems = check_names(spec, list(given))
-    values = {key: param.default for key, param in spec.params.items()}
+    values = {key: _fresh(param.default) for key, param in spec.params.items()}
     for name, value in given.items():
         key = spec.canonical(name)
         if key is None:

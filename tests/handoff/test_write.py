@@ -18,7 +18,7 @@ from tests.handoff.pool_events import check, node, start, verdict
 
 
 def lost(host: str, kind: str = "host.lost") -> Event:
-    return Event(kind, 3.0, host, {"reason": "no byte for 20 s", "kind": "lost", "hint": "", "task": "verify: pairs"})
+    return Event(kind, 3.0, host, {"reason": "no byte for 20 s", "why": "lost", "hint": "", "task": "verify: pairs"})
 
 
 def failed(host: str) -> Event:

@@ -54,7 +54,7 @@ def test_the_real_agent_starts_from_the_bundle_and_leaves_no_file(tmp_path: Path
     process = subprocess.run(order.argv, input=bundle() + encode({"t": "bye"}), capture_output=True, timeout=20, cwd=tmp_path, check=False)
     assert process.stderr == b""
     assert process.stdout.startswith(order.sign)
-    frames = Decoder().feed(process.stdout[len(order.sign) :])
+    frames = list(Decoder().feed(process.stdout[len(order.sign) :]))
     assert frames[0].type == "hello"
     assert frames[0].head["python"] == sys.version.split()[0]
     assert list(tmp_path.iterdir()) == []

@@ -155,7 +155,7 @@ def test_of_two_nodes_one_is_lost_and_the_other_stays_alone() -> None:
 def test_an_unreachable_node_is_unreachable() -> None:
     verdicts, seen, _ = run(*healthy("n1", "n2"), FakeNode("n3", unreachable="no route to host"))
     assert verdicts == {"n1": "pass", "n2": "pass", "n3": "unknown"}
-    assert seen.of("host.unreachable", "n3")[0].data["kind"] == "timeout"
+    assert seen.of("host.unreachable", "n3")[0].data["why"] == "timeout"
     assert seen.of("host.lost") == []
 
 
