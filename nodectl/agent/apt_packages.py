@@ -224,15 +224,17 @@ def act(system: System, args: Args, check: bool) -> Outcome:
     mended: List[str] = []
     if not check:
         mended = dpkg_unfinished.finish(system, args["lock_timeout"], bool(command(args, todo)), INSTALL_SECONDS, _ENVIRONMENT)
+    before = stamp
     if refresh and not check:
         update(system, args["lock_timeout"], args["update_cache_retries"])
         stamp = list_age(system)[1]
-    values: Dict[str, Any] = {"cache_updated": refresh and not check, "cache_update_time": stamp}
+    fetched = refresh and (check or stamp != before)  # lists in which nothing is new are no change
+    values: Dict[str, Any] = {"cache_updated": fetched, "cache_update_time": stamp}
     if mended or (refresh and not check):
         todo = pending(system, wanted, args["state"], args["purge"], args["only_upgrade"])
     words = command(args, todo)
     if not words:
-        alone = [*mended, *(["update the package lists"] if refresh and not wanted else [])]
+        alone = [*mended, *(["update the package lists"] if fetched and not wanted else [])]
         return Outcome(changed=bool(alone), msg="; ".join(alone), values=values)
     steps = [*mended, *_foretell(system, args, words, todo, unfetched=refresh and check)]
     if check or steps == mended:

@@ -6,7 +6,7 @@ import datetime
 import glob
 import os
 import re
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from nodectl.agent.contract import Args, Failed
 from nodectl.agent.processes import Completed
@@ -37,40 +37,50 @@ RETURNS = {
 def run(system: System, args: Args, argv: Sequence[str], shown: Any, check: bool) -> Outcome:
     """Run ``argv`` unless creates, removes or check mode say no. ``shown`` is returned as cmd. rc != 0 is a failed outcome."""
     folder = _folder(args)
-    reason = _needless(args, folder)
+    path, reason = _needless(args, folder)
     if reason:
-        values = {"cmd": shown, "rc": 0, "stdout": f"skipped, since {reason}", "stderr": "", "stdout_lines": [f"skipped, since {reason}"], "stderr_lines": []}
-        return Outcome(msg=f"Did not run command since {reason}", values=values)
+        skipped = f"skipped, since {path} {reason}"
+        values = {"cmd": shown, "rc": 0, "stdout": skipped, "stderr": "", "stdout_lines": [skipped], "stderr_lines": []}
+        return Outcome(msg=f"{'Would' if check else 'Did'} not run command since '{path}' {reason}", values=values)
     if check:
         decided = args["creates"] is not None or args["removes"] is not None
         values = {"cmd": shown, "rc": 0, "stdout": "", "stderr": "", "stdout_lines": [], "stderr_lines": []}
-        msg = "Command would have run if not in check mode" if decided else "skipped, running in check mode"
-        return Outcome(changed=decided, skipped=not decided, msg=msg, values=values)
+        return Outcome(changed=decided, skipped=not decided, msg="Command would have run if not in check mode", values=values)
     began = datetime.datetime.now()
-    done = system.run(argv, stdin=_stdin(args), timeout=LONGEST, cwd=folder or ".")
+    try:
+        done = system.run(argv, stdin=_stdin(args), timeout=LONGEST, cwd=folder or ".")
+    except Failed as failed:
+        raise Failed(failed.msg, **{**failed.values, **_streams(failed.values), "cmd": shown}) from None
     return _outcome(done, shown, began, bool(args["strip_empty_ends"]))
 
 
 def _folder(args: Args) -> str:
     folder = os.path.expanduser(args["chdir"]) if args["chdir"] else ""
     if folder and not os.path.isdir(folder):
-        raise Failed(f"Unable to change directory before execution: {folder} is not a folder")
+        raise Failed(f"Unable to change directory before execution: {folder} is not a folder", **_streams({}))
     return folder
 
 
-def _needless(args: Args, folder: str) -> str:
+def _streams(values: Mapping[str, Any]) -> Dict[str, Any]:
+    """What playbooks read of a command, also of one that could not be run or was ended."""
+    out, err = str(values.get("stdout", "")), str(values.get("stderr", ""))
+    return {"stdout": out, "stderr": err, "stdout_lines": out.splitlines(), "stderr_lines": err.splitlines()}
+
+
+def _needless(args: Args, folder: str) -> Tuple[str, str]:
+    """(the path that decides, what about it), or empty words when the command is to be run."""
     creates, removes = args["creates"], args["removes"]
     if creates and glob.glob(os.path.join(folder, os.path.expanduser(creates))):
-        return f"{creates} exists"
+        return creates, "exists"
     if removes and not glob.glob(os.path.join(folder, os.path.expanduser(removes))):
-        return f"{removes} does not exist"
-    return ""
+        return removes, "does not exist"
+    return "", ""
 
 
 def _stdin(args: Args) -> bytes:
-    if args["stdin"] is None:
+    text = "" if args["stdin"] is None else str(args["stdin"])
+    if not text:
         return b""
-    text = str(args["stdin"])
     return (text + "\n" if args["stdin_add_newline"] and not text.endswith("\n") else text).encode("utf-8", "surrogateescape")
 
 

@@ -26,6 +26,10 @@ _RUNNING = ("active", "reloading", "refreshing")
 _FIXED = ("static", "alias", "indirect", "generated", "transient")
 
 
+# As Ansible returns them: a unit that was restarted or reloaded is a started one.
+_AFTERWARDS = {"restarted": "started", "reloaded": "started"}
+
+
 def full_name(name: str) -> str:
     return name if name.endswith(_SUFFIXES) else f"{name}.service"
 
@@ -43,7 +47,7 @@ def _plan(args: Args, unit: str, now: Dict[str, str]) -> Tuple[List[Tuple[List[s
     plan: List[Tuple[List[str], str]] = []
     warnings: List[str] = []
     file_state = now.get("UnitFileState", "")
-    if args.get("masked") is not None and args["masked"] != (now["LoadState"] == "masked" or file_state.startswith("masked")):
+    if args.get("masked") is not None and args["masked"] != _is_masked(now):
         word = "mask" if args["masked"] else "unmask"
         plan.append(([word, unit], f"{word} {unit}"))
     if args["enabled"] is not None:
@@ -57,6 +61,10 @@ def _plan(args: Args, unit: str, now: Dict[str, str]) -> Tuple[List[Tuple[List[s
     if word:
         plan.append(([word, *(["--no-block"] if args.get("no_block") else []), unit], f"{word} {unit}"))
     return plan, warnings
+
+
+def _is_masked(now: Dict[str, str]) -> bool:
+    return now["LoadState"] == "masked" or now.get("UnitFileState", "").startswith("masked")
 
 
 def _order(state: str, active: str) -> str:
@@ -78,10 +86,10 @@ def act(system: System, args: Args, check: bool) -> Outcome:
         return Outcome(msg=reloaded, values={"name": ""})
     unit = full_name(args["name"])
     now = show(system, unit)
-    if now["LoadState"] == "not-found":
+    if now["LoadState"] == "not-found" and not _only_masked(args):
         return _missing(args, unit, check)
     plan, warnings = _plan(args, unit, now)
-    values: Dict[str, Any] = {"name": unit, "status": now, "state": args["state"], "enabled": args["enabled"]}
+    values: Dict[str, Any] = {"name": args["name"], "status": now, "state": _AFTERWARDS.get(args["state"], args["state"]), "enabled": args["enabled"]}
     text = "; ".join(sentence for _, sentence in plan)
     diff = [{"before": "", "after": "".join(f"{s}\n" for _, s in plan), "before_header": unit, "after_header": unit}] if plan else []
     if plan and not check:
@@ -103,12 +111,17 @@ def _daemon(system: System, args: Args, check: bool) -> str:
     return ", ".join(words)
 
 
+def _only_masked(args: Args) -> bool:
+    """A unit may be masked before there is one, so that its package cannot start it."""
+    return args.get("masked") is True and args["state"] is None and args["enabled"] is None
+
+
 def _missing(args: Args, unit: str, check: bool) -> Outcome:
     """No such unit: in check mode an earlier step may be what makes it."""
     if not check:
         raise Failed(f"there is no unit {unit} on this node; `systemctl list-unit-files` lists those that there are")
     would = args["state"] in ("started", "restarted", "reloaded") or args["enabled"] is True or args.get("masked") is True
-    return Outcome(changed=would, msg=f"there is no unit {unit} yet; an earlier step would have to make it", values={"name": unit, "status": {}})
+    return Outcome(changed=would, msg=f"there is no unit {unit} yet; an earlier step would have to make it", values={"name": args["name"], "status": {}})
 
 
 def _do(system: System, unit: str, words: List[str], sentence: str) -> None:
@@ -138,7 +151,7 @@ def _prove(system: System, args: Args, unit: str) -> Dict[str, str]:
         now = show(system, unit)
         wrong = _wrong(args, now)
         looked = looked + 1 if not wrong else 0
-        if not wrong and (looked > 1 or args["state"] in (None, "stopped") or now["Type"] in ("oneshot", "notify", "") or args.get("no_block")):
+        if not wrong and (looked > 1 or args["state"] in (None, "stopped") or now.get("Type", "") in ("oneshot", "notify", "") or args.get("no_block")):
             return now
         dead = now["ActiveState"] == "failed" and now["SubState"] == "failed"
         if wrong and (dead or time.monotonic() > end or now["ActiveState"] not in ("activating", "deactivating", "failed")):
@@ -148,12 +161,16 @@ def _prove(system: System, args: Args, unit: str) -> Dict[str, str]:
 
 def _wrong(args: Args, now: Dict[str, str]) -> str:
     """What is not as wished, as a sentence; "" when all is."""
-    active, oneshot = now["ActiveState"], now["Type"] == "oneshot" and now["Result"] == "success"
+    # Timers, sockets, targets have no type; targets not even a result.
+    active, oneshot = now["ActiveState"], now.get("Type") == "oneshot" and now.get("Result") == "success"
     up = active in _RUNNING or (oneshot and active == "inactive") or args.get("no_block")
     if args["state"] in ("started", "restarted", "reloaded") and not up:
-        return f"is {active} ({now['SubState']}, result {now['Result']}, exit status {now['ExecMainStatus']}) after {args['state']} was asked for"
+        told = "".join(f", {word} {now[key]}" for key, word in (("Result", "result"), ("ExecMainStatus", "exit status")) if key in now)
+        return f"is {active} ({now['SubState']}{told}) after {args['state']} was asked for"
     if args["state"] == "stopped" and active not in ("inactive", "failed") and not args.get("no_block"):
         return f"is still {active} ({now['SubState']}) after it was stopped"
+    if args.get("masked") is not None and args["masked"] != _is_masked(now):
+        return f"is {'masked' if _is_masked(now) else 'not masked'} although masked is {str(args['masked']).lower()}"
     file_state = now.get("UnitFileState", "")
     if args["enabled"] is not None and file_state not in _FIXED and (file_state == "enabled") != args["enabled"]:
         return f"its unit file is {file_state or 'in no state'} although enabled is {str(args['enabled']).lower()}"

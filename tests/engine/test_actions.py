@@ -34,7 +34,7 @@ COPIES = [
     ("copy: {src: a.txt, dest: DEST}", {"files/a.txt": "A"}, {"a.txt": "A"}),
     ("copy: {src: a.txt, dest: DEST/b.txt}", {"a.txt": "A"}, {"b.txt": "A"}),
     ("copy: {content: 'text', dest: DEST/c}", {}, {"c": "text"}),
-    ("copy: {content: {a: 1}, dest: DEST/c}", {}, {"c": '{\n    "a": 1\n}'}),
+    ("copy: {content: {a: 1}, dest: DEST/c}", {}, {"c": '{"a": 1}'}),
     ("copy: {src: tree, dest: DEST}", {"files/tree/x": "X", "files/tree/sub/y": "Y"}, {"tree/x": "X", "tree/sub/y": "Y"}),
     ("copy: {src: tree/, dest: DEST}", {"files/tree/x": "X", "files/tree/sub/y": "Y"}, {"x": "X", "sub/y": "Y"}),
 ]

@@ -93,11 +93,11 @@ def _container(root: str) -> str:
         return "docker"
     if os.path.exists(os.path.join(root, "run/.containerenv")):
         return "podman"
-    named = text(os.path.join(root, "run/systemd/container"))
-    if named:
-        return named if named in ("docker", "lxc", "podman", "systemd-nspawn") else "container"
     variables = text(os.path.join(root, "proc/1/environ")).split("\0")
-    return next((word.partition("=")[2] for word in variables if word.startswith("container=")), "")
+    first = next((word.partition("=")[2] for word in variables if word.startswith("container=")), "")
+    if first:  # what the first process was told counts before what systemd noted; of the kinds, Ansible knows these by name
+        return first if first in ("lxc", "podman") else "container"
+    return text(os.path.join(root, "run/systemd/container"))
 
 
 def _virtual(kind: str, role: str) -> Dict[str, Any]:

@@ -101,7 +101,7 @@ def mounts(table: Sequence[Mount], links: Dict[str, Dict[str, List[str]]], space
     ``space`` is asked only for those of LOCAL; the caller holds the time limit.
     """
     result = []
-    for mount in table:
+    for mount in {mount.target: mount for mount in table}.values():  # of several on one target the last one is seen
         fuse = mount.fstype == "fuse" or mount.fstype.startswith("fuse.")
         if not (mount.source.startswith("/") or mount.fstype in REMOTE or fuse or mount.fstype in LOCAL):
             continue

@@ -28,9 +28,8 @@ SPEC = Spec(
 
 def act(system: System, args: Args, check: bool) -> Outcome:
     words = _words(args)
-    if args["expand_argument_vars"]:
-        words = commandline.expanded(words, system.environment)
-    return commandline.run(system, args, words, words, check)
+    argv = commandline.expanded(words, system.environment) if args["expand_argument_vars"] else words
+    return commandline.run(system, args, argv, words, check)
 
 
 def _words(args: Args) -> List[str]:
@@ -42,5 +41,5 @@ def _words(args: Args) -> List[str]:
         except ValueError as error:
             raise Failed(f"cannot split the command into words: {error}: {args['cmd']}") from None
     if not words:
-        raise Failed("no command given", rc=256)
+        raise Failed("no command given", rc=256, stdout="", stderr="", stdout_lines=[], stderr_lines=[])
     return [args["executable"], *words] if args["executable"] else words

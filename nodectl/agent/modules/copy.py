@@ -224,7 +224,8 @@ def _write_tree(system: System, args: Args, state: State) -> None:
 
 
 def values(args: Args, state: State, change: Change) -> Args:
-    result: Args = {"dest": state["dest"], **attributes.returned(state["dest"], state["there"])}
+    dest = os.path.expanduser(args["dest"]) if "tree" in state else state["dest"]  # of a whole folder: as it was written
+    result: Args = {"dest": dest, **attributes.returned(state["dest"], state["there"])}
     if state.get("source"):
         result["checksum"] = state["source"]
     if args["src"]:

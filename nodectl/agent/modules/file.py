@@ -32,7 +32,7 @@ SPEC = Spec(
     },
     required_if=(("state", "hard", ("src",)),),
     returns={
-        "path": "the path (dest for links)", "state": "what it is now", "mode": "as '0755'", "owner": "name", "group": "name",
+        "path": "the path (dest for links, both for touch)", "state": "what it is now", "mode": "as '0755'", "owner": "name", "group": "name",
         "uid": "number", "gid": "number", "size": "bytes",
     },
     example="- file: {path: /scratch/cache, state: directory, mode: '0755'}\n",
@@ -269,8 +269,8 @@ def _is_now(text: Optional[str]) -> bool:
 
 
 def values(args: Args, state: State, change: Change) -> Args:
-    name = "dest" if state["wanted"] in ("link", "hard") else "path"
-    result: Args = {name: state["path"], **attributes.returned(state["path"], state["there"])}
+    names = {"link": ("dest",), "hard": ("dest",), "touch": ("path", "dest")}.get(state["wanted"], ("path",))
+    result: Args = {**dict.fromkeys(names, state["path"]), **attributes.returned(state["path"], state["there"])}
     result.setdefault("state", "absent")
     if state.get("src") is not None:
         result["src"] = state["src"]

@@ -77,31 +77,24 @@ def act(system: System, args: Args, check: bool) -> Outcome:
 
 
 def chosen(subset: List[Any]) -> FrozenSet[str]:
-    """The collectors that Ansible's list means. Only exclusions: from all. Without !min the minimum is always there. Raises Failed."""
+    """The collectors that Ansible's list means. Raises Failed for a word that means none.
+
+    Only exclusions: from all. The minimum is always there but with !min. What is asked for by name outweighs !all and !min.
+    """
     every = frozenset(COLLECTORS) | {_LOCAL}
-    minimum = _members("min")
-    added: FrozenSet[str] = frozenset()
-    taken: FrozenSet[str] = frozenset()
     words = [str(word) for word in subset]
-    for word in words:
-        if word.startswith("!"):
-            taken |= every - minimum if word == "!all" else _members(word[1:])
-        else:
-            added |= _members(word)
-    if not any(not word.startswith("!") for word in words):
-        added = every
-    result = added | minimum
-    # "!all" takes all but the minimum and what is asked for by name beside it.
-    named = added if "!all" in words and added != every else frozenset()
-    return (result - taken) | (named - _excluded(words))
+    asked = [word for word in words if not word.startswith("!")]
+    added = _union(asked) if asked else every
+    named = _union([word for word in asked if word not in ("all", "min")])
+    single = _union([word for word in asked if word not in ("all", *_GROUPS)])
+    gone = [word[1:] for word in words if word.startswith("!")]
+    whole = _union([word for word in gone if word in _GROUPS]) | (every - _members("min") if "all" in gone else frozenset())
+    one_by_one = _union([word for word in gone if word not in ("all", *_GROUPS)])
+    return (added | _members("min")) - (whole - named) - (one_by_one - single)
 
 
-def _excluded(words: List[str]) -> FrozenSet[str]:
-    gone: FrozenSet[str] = frozenset()
-    for word in words:
-        if word.startswith("!") and word != "!all":
-            gone |= _members(word[1:])
-    return gone
+def _union(words: List[str]) -> FrozenSet[str]:
+    return frozenset().union(*(_members(word) for word in words))
 
 
 def _members(word: str) -> FrozenSet[str]:

@@ -33,7 +33,10 @@ SPEC = Spec(
         "remove": Param("bool", "with absent: the home folder and mail go too", default=False),
         "force": Param("bool", "with absent: even while the user is logged in", default=False),
     },
-    returns={"name": "login name", "uid": "user id", "group": "primary group id", "home": "home folder", "shell": "login shell", "groups": "further groups"},
+    returns={
+        "name": "login name", "uid": "user id", "group": "primary group id", "home": "home folder", "shell": "login shell",
+        "comment": "full name", "groups": "the further groups that were named, joined by commas",
+    },
     example="- user:\n    name: ops\n    groups: [sudo]\n    append: true\n    shell: /bin/bash\n",
 )
 COMMAND_SECONDS = 120.0  # userdel -r removes a home folder; useradd copies a skeleton
@@ -44,22 +47,23 @@ def read(system: System, args: Args) -> State:
     try:
         entry = pwd.getpwnam(args["name"])
     except KeyError:
-        return {"uid": None, "groups": [], "gids": _gids(args)}
+        return {"uid": None, "groups": [], "named": _groups(args)}
     return {
-        "uid": entry.pw_uid, "gid": entry.pw_gid, "comment": entry.pw_gecos, "home": entry.pw_dir, "shell": entry.pw_shell, "gids": _gids(args),
+        "uid": entry.pw_uid, "gid": entry.pw_gid, "comment": entry.pw_gecos, "home": entry.pw_dir, "shell": entry.pw_shell, "named": _groups(args),
         "groups": sorted(g.gr_name for g in grp.getgrall() if args["name"] in g.gr_mem), "password": _shadow(system, args["name"]),
         "home_exists": system.stat(entry.pw_dir, follow=True) is not None,
     }
 
 
-def _gids(args: Args) -> Dict[str, Optional[int]]:
-    """The ids of the groups that are named, by name or number; None for those that do not exist."""
-    found: Dict[str, Optional[int]] = {}
-    for name in [args["group"] or "", *(args["groups"] or [])]:
+def _groups(args: Args) -> Dict[str, Optional[Tuple[int, str]]]:
+    """(id, name) of each group that is named, by name or number; None for one that does not exist."""
+    found: Dict[str, Optional[Tuple[int, str]]] = {}
+    for given in [*([args["group"]] if args["group"] else []), *(args["groups"] or [])]:
         try:
-            found[name] = grp.getgrnam(name).gr_gid if not name.isdigit() else int(name)
-        except KeyError:
-            found[name] = None
+            entry = grp.getgrgid(int(given)) if given.isdigit() else grp.getgrnam(given)
+            found[given] = (entry.gr_gid, entry.gr_name)
+        except (KeyError, OverflowError):
+            found[given] = None
     return found
 
 
@@ -103,12 +107,13 @@ def _changes(args: Args, state: State) -> List[Tuple[str, Any, Any, List[str]]]:
         if args[what] is not None and args[what] != state[key]:
             extra = ["-o"] if what == "uid" and args["non_unique"] else ["-m"] if what == "home" and args["move_home"] else []
             out.append((what, state[key], args[what], [flag, str(args[what]), *extra]))
-    if args["group"] is not None and state["gids"][args["group"]] != state["gid"]:
+    named = state["named"]
+    if args["group"] and (named[args["group"]] or (None, ""))[0] != state["gid"]:
         out.append(("primary group", state["gid"], args["group"], ["-g", args["group"]]))
     if args["groups"] is not None:
-        wish = sorted(set(args["groups"]) | (set(state["groups"]) if args["append"] else set()))
-        primary = next((name for name, gid in state["gids"].items() if gid == state["gid"]), "")
-        if set(wish) - {primary} != set(state["groups"]) - {primary}:
+        # What /etc/group lists: being there in the primary group too is a wish of its own.
+        wish = sorted({named[given][1] if named[given] else given for given in args["groups"]} | (set(state["groups"]) if args["append"] else set()))
+        if wish != state["groups"]:
             out.append(("groups", ",".join(state["groups"]) or "none", ",".join(wish) or "none", ["-G", ",".join(wish)]))
     return out
 
@@ -118,7 +123,7 @@ def write(system: System, args: Args, state: State, change: Change) -> None:
     if args["state"] == "absent":
         _must(system, ["userdel", *(["-r"] if args["remove"] else []), *(["-f"] if args["force"] else []), name], ok=(0, 12) if args["remove"] else (0,))
         return
-    missing = [group for group, gid in _gids(args).items() if group and gid is None]
+    missing = [group for group, found in state["named"].items() if found is None]
     if missing:
         raise Failed(f"user {name}: there is no group {', '.join(missing)} on this node; make it first with the group module")
     if state["uid"] is None:
@@ -143,7 +148,7 @@ def _useradd(args: Args) -> List[str]:
     argv += ["-G", ",".join(args["groups"])] if args["groups"] else []
     argv += ["-r"] if args["system"] else []
     if args["group"] is None and _group_exists(args["name"]):
-        argv += ["-g", args["name"]]  # useradd refuses to make a group of that name a second time
+        argv.append("-N")  # useradd refuses to make a group of that name a second time; the user gets the system's default group, as in Ansible
     return [*argv, args["name"]]
 
 
@@ -162,5 +167,14 @@ def _must(system: System, argv: List[str], stdin: bytes = b"", ok: Tuple[int, ..
 
 
 def values(args: Args, state: State, change: Change) -> Dict[str, Any]:
-    shown = {key: state.get(key) for key in ("uid", "home", "shell", "comment", "groups")}
-    return dict(shown, name=args["name"], group=state.get("gid"), state=args["state"])
+    """Under Ansible's names; ``groups`` are those that were named, as it returns them."""
+    result: Dict[str, Any] = {"name": args["name"], "state": args["state"]}
+    if args["state"] == "absent":
+        return dict(result, **({"force": args["force"], "remove": args["remove"]} if change else {}))
+    made = f"make user {args['name']}" in change.actions
+    result.update({key: args[key] for key in (("system", "create_home") if made else ("append", "move_home"))})
+    if args["groups"] is not None:
+        result["groups"] = ",".join(args["groups"])
+    if state["uid"] is not None:
+        result.update({key: state[key] for key in ("uid", "home", "shell", "comment")}, group=state["gid"])
+    return result

@@ -98,7 +98,7 @@ def _send(context: Context, args: Mapping[str, Any], checksum: str, name: str, d
 def _folder(context: Context, args: Args, source: Path) -> Outcome:
     """Everything below ``source``; stops at the first failure. One outcome for all."""
     top = args["dest"].rstrip("/") + ("" if args["src"].endswith("/") else f"/{source.name}")
-    whole = Outcome(values={"dest": top})
+    whole = Outcome(values={"dest": args["dest"].rstrip("/") + "/"})
     for entry in _entries(source):
         place = f"{top}/{entry.relative}" if entry.relative else top
         if entry.source.is_dir():
@@ -137,4 +137,4 @@ def sha1(path: Path) -> str:
 
 def _as_text(content: Any) -> str:
     """A mapping or list becomes JSON, as in Ansible."""
-    return json.dumps(content, indent=4, sort_keys=True) if isinstance(content, (dict, list)) else str(content)
+    return json.dumps(content) if isinstance(content, (dict, list)) else str(content)

@@ -20,7 +20,7 @@ SPEC = Spec(
         "fail_on_missing": Param("bool", "A missing file is a failure.", default=True),
         "validate_checksum": Param("bool", "Taken for Ansible's sake: the frames carry the bytes whole or not at all.", default=True),
     },
-    returns={"dest": "the file on the controller", "checksum": "its SHA-1"},
+    returns={"dest": "the file on the controller", "checksum": "its SHA-1", "md5sum": "its MD5", "remote_checksum": "SHA-1 on the node"},
     example="- fetch:\n    src: /etc/nccl.conf\n    dest: collected/\n",
 )
 
@@ -41,7 +41,9 @@ def run(context: Context, args: Args) -> Outcome:
             place.write_bytes(data)
         except OSError as error:
             raise ActionFailed(f"{place}: {error.strerror}") from None
-    return Outcome(changed=changed, values={"dest": str(place), "checksum": checksum})
+    md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
+    values = {"dest": str(place), "checksum": checksum, "md5sum": md5, **({"remote_checksum": checksum, "remote_md5sum": None} if changed else {})}
+    return Outcome(changed=changed, values=values)
 
 
 def _place(context: Context, args: Args) -> Path:

@@ -118,13 +118,17 @@ def test_unknown_package_is_named() -> None:
 
 
 def test_lists_are_fetched_only_where_something_is_to_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apt_packages, "list_age", lambda system: (7200.0, 1))
+    stamps = iter(range(100))
+    monkeypatch.setattr(apt_packages, "list_age", lambda system: (7200.0, next(stamps)))
     machine = Machine({"fio": "1"}, {"fio": "1", "jq": "1"})
     assert not run(machine, name="fio", update_cache=True).values["cache_updated"]
     assert run(machine, name="jq", update_cache=True).values["cache_updated"]
     assert not run(machine, name="jq", state="latest", cache_valid_time=9000).values["cache_updated"]
     assert run(machine, update_cache=True).changed
     assert not run(machine, update_cache=True, cache_valid_time=9000).changed
+    monkeypatch.setattr(apt_packages, "list_age", lambda system: (7200.0, 1))
+    nothing_new = run(machine, update_cache=True)
+    assert (nothing_new.changed, nothing_new.values["cache_updated"], changes(machine)[-1].split()[-1]) == (False, False, "update")
 
 
 def test_check_mode_foretells_what_only_fresh_lists_know(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,8 +63,11 @@ def test_key_of_a_user_to_come() -> None:
     assert "no user nobody-knows" in reason(lambda: authorized_key.write(System(), args, state, authorized_key.diff(args, state)))
 
 
+NAMED = {"adm": (4, "adm"), "sudo": (27, "sudo"), "27": (27, "sudo")}
+
+
 def user_state(**more: Any) -> dict[str, Any]:
-    base = {"uid": 1000, "gid": 1000, "comment": "", "home": "/home/ops", "shell": "/bin/sh", "gids": {"": None}, "groups": ["adm"], "password": "!", "home_exists": True}
+    base = {"uid": 1000, "gid": 1000, "comment": "", "home": "/home/ops", "shell": "/bin/sh", "named": NAMED, "groups": ["adm"], "password": "!", "home_exists": True}
     return dict(base, **more)
 
 
@@ -76,6 +79,7 @@ def user_state(**more: Any) -> dict[str, Any]:
         ({"uid": 1001}, user_state(), ["change uid of ops from 1000 to 1001"]),
         ({"groups": ["sudo"], "append": True}, user_state(), ["change groups of ops from adm to adm,sudo"]),
         ({"groups": ["adm"]}, user_state(), []),
+        ({"groups": ["27"]}, user_state(groups=["sudo"]), []),
         ({"groups": []}, user_state(), ["change groups of ops from adm to none"]),
         ({"groups": ["sudo"]}, user_state(), ["change groups of ops from adm to sudo"]),
         ({"password": "$6$x"}, user_state(), ["set the password of ops"]),
@@ -91,7 +95,7 @@ def user_state(**more: Any) -> dict[str, Any]:
 )
 def test_user_steps(args: dict[str, Any], state: dict[str, Any], steps: list[str]) -> None:
     full = filled(user.SPEC, name="ops", **args)
-    assert user.diff(full, dict({"gids": {}, "groups": []}, **state)).actions == steps
+    assert user.diff(full, dict({"named": {}, "groups": []}, **state)).actions == steps
 
 
 def test_clear_text_password_is_refused_and_not_shown() -> None:
@@ -103,7 +107,7 @@ def test_clear_text_password_is_refused_and_not_shown() -> None:
 def test_password_goes_through_stdin() -> None:
     system = Scripted({"useradd": (0, "", ""), "chpasswd": (0, "", "")}, {"/etc/shadow": b""})
     args = filled(user.SPEC, name="newone", password="$6$secret")
-    state: dict[str, Any] = {"uid": None, "groups": [], "gids": {}}
+    state: dict[str, Any] = {"uid": None, "groups": [], "named": {}}
     user.write(system, args, state, user.diff(args, state))
     assert not any("secret" in line for line in system.ran)
     assert system.fed[-1] == b"newone:$6$secret\n"
@@ -124,14 +128,16 @@ def test_accounts_for_real(inside: Inside) -> None:
     assert inside.step("user", wish, check=True)["changed"]
     done = inside.step("user", wish)
     assert not done["failed"], done["msg"]
-    assert done["values"]["groups"] == ["adm"]
+    assert done["values"]["groups"] == "adm"
+    assert inside.sh("id -nG nodectl-t").split() == ["nodectl-t", "adm"]
     assert inside.step("user", wish)["changed"] is False
     assert inside.sh("getent shadow nodectl-t").split(":")[1] == "$6$a$b"
     key = inside.step("authorized_key", {"user": "nodectl-t", "key": A})
     assert not key["failed"], key["msg"]
     assert inside.sh(f"stat -c '%U %a' {inside.folder}/home/.ssh {inside.folder}/home/.ssh/authorized_keys").split() == ["nodectl-t", "700", "nodectl-t", "600"]
     assert inside.step("authorized_key", {"user": "nodectl-t", "key": A})["changed"] is False
-    assert inside.step("user", dict(wish, groups=["sudo"], append=True))["values"]["groups"] == ["adm", "sudo"]
+    assert inside.step("user", dict(wish, groups=["sudo"], append=True))["changed"]
+    assert inside.sh("id -nG nodectl-t").split() == ["nodectl-t", "adm", "sudo"]
     assert inside.step("user", {"name": "nodectl-t", "state": "absent", "remove": True})["changed"]
     assert inside.step("getent", {"database": "passwd", "key": "nodectl-t", "fail_key": False})["facts"] == {"getent_passwd": {"nodectl-t": None}}
     assert inside.step("group", {"name": "nodectl-t", "state": "absent"})["failed"] is False
