@@ -16,7 +16,7 @@ from nodectl.engine.cursor import Position
 from nodectl.engine.include import include
 from nodectl.engine.loops import BadLoop, items_of
 from nodectl.engine.masking import reveal
-from nodectl.engine.node import RunNode, flag, node_for
+from nodectl.engine.node import RunNode, flag, node_for, place_of
 from nodectl.engine.results import Done, Effects, Item, failed, of_loop, shown, skipped
 from nodectl.engine.role_arguments import check_arguments
 from nodectl.engine.runtime import PlayScope, Runtime, mistakes_text, text_of
@@ -58,8 +58,7 @@ class TaskRun:
 
     def __init__(self, run: Runtime, scope: PlayScope, host: str, position: Position, handler: bool = False) -> None:
         self._run = run
-        self._lookup = Lookups(lambda kind: search_folders(position.task, run.playbook_dir, kind))
-        self._templar = run.templar.with_lookup(self._lookup)
+        self._templar = run.templar.with_lookup(Lookups(lambda kind: search_folders(position.task, run.playbook_dir, kind)))
         self._scope = scope
         self._host = host
         self._position = position
@@ -68,6 +67,7 @@ class TaskRun:
         self._handler = handler
         self._name = ""
         self._no_log = False
+        self._expected = False
 
     def run(self) -> Done:
         """Never raises for what the task or the node does wrong."""
@@ -105,7 +105,7 @@ class TaskRun:
     def _entries(self, variables: Variables) -> list[Any] | Item:
         """The items, or the end of the task where the list cannot be had: skipped if its own condition says so."""
         try:
-            return items_of(self._task.loop_kind, self._loop_value(variables), self._lookup, variables, lambda text: str(self._templar.render(text, variables)))
+            return items_of(self._task.loop_kind, self._loop_value(variables), self._templar, variables)
         except (UndefinedName, BadLoop):
             if self._false_condition(variables) is not None:
                 return self._one(variables)
@@ -217,17 +217,20 @@ class TaskRun:
         """Once, or with until as often as it takes."""
         if not self._task.until and self._task.retries is None:
             return self._attempt(variables)
-        tries = self._number(self._task.retries, variables, RETRIES - 1) + 1
+        tries = int(self._number(self._task.retries, variables, RETRIES)) + 1
         delay = self._number(self._task.delay, variables, DELAY)
-        for attempt in range(1, int(tries) + 1):
+        for attempt in range(1, tries + 1):
             item = self._attempt(variables)
-            item.result["attempts"] = attempt
+            if tries > 1:
+                item.result["attempts"] = attempt
             if item.status == "skipped" or self._satisfied(item, variables):
                 return item
             if attempt < tries:
-                self._run.emit("progress", self._host, stage=self._name, text=f"try {attempt} of {int(tries)} did not do; next in {delay:g} s")
+                self._run.emit("progress", self._host, stage=self._name, text=f"try {attempt} of {tries} did not do; next in {delay:g} s")
                 self._run.wait(delay)
-        item.result.update(failed=True, msg=item.result.get("msg") or f"still not so after {int(tries)} tries")
+        if tries > 1:
+            item.result["attempts"] = tries - 1  # as Ansible counts them when all were in vain: roles compare it with their retries
+        item.result.update(failed=True, msg=item.result.get("msg") or f"still not so after {tries} tries")
         return item
 
     def _satisfied(self, item: Item, variables: Variables) -> bool:
@@ -244,6 +247,7 @@ class TaskRun:
         node = node_for(self._run, self._scope, self._task, variables, self._host)
         if self._task.module in INCLUDES:
             return include(self._run, self._scope, self._host, self._position, arguments.values, variables)
+        self._expect_handlers(node, variables)
         outcome = self._perform(node, arguments, variables)
         item = Item(mark_unsafe(outcome.to_result()))
         item.effects = self._effects(outcome, item.result.get("ansible_facts", {}))
@@ -308,8 +312,8 @@ class TaskRun:
             return Effects(included=dict(outcome.facts))
         if self._task.module == "set_fact":
             cacheable = flag(self._run, self._task.args.get("cacheable"), {})
-            return Effects(vars=facts, facts=facts if cacheable else {})
-        return Effects(facts=facts)
+            return Effects(vars=dict(facts), facts=dict(facts) if cacheable else {})
+        return Effects(facts=dict(facts))
 
     def _with_result(self, item: Item, variables: Variables) -> Mapping[str, Any]:
         return variables.new_child({self._task.register: item.result, **item.effects.facts} if self._task.register else dict(item.effects.facts))
@@ -352,6 +356,17 @@ class TaskRun:
         done.inclusions = item.inclusions
         done.diff = [] if self._no_log else _diffs(item.result)
         return done
+
+    def _expect_handlers(self, node: RunNode, variables: Variables) -> None:
+        """Before anything is sent: what this task notifies is owed from now on, should the run not live to hear its answer."""
+        if not self._task.notify or self._expected or node.settings.check:
+            return
+        self._expected = True
+        try:
+            keys, _ = self._handlers(variables)
+        except TemplateError:  # the name hangs on this task's own result
+            return
+        self._run.owed.expect(place_of(self._run, self._host), self._host, keys)
 
     def _handlers(self, variables: Variables) -> tuple[list[str], list[str]]:
         """(keys of the handlers that are notified, names that mean none)."""

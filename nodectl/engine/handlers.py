@@ -16,8 +16,11 @@ Render = Callable[[Any], str]
 
 
 class _Entry(NamedTuple):
+    """``group`` counts the lists that handlers came in: those of one use of a role, or those of the play."""
+
     task: Task
     key: str
+    group: int
 
 
 class HandlerTable:
@@ -37,18 +40,30 @@ class HandlerTable:
         with self._lock:
             known = {id(entry.task) for entry in self._entries}
             fresh = [task for task in tasks if id(task) not in known]
-            self._entries += tuple(_Entry(task, _key(task, len(self._entries) + number)) for number, task in enumerate(fresh))
+            for task in fresh:
+                key = _key(task, len(self._entries))
+                same = sum(entry.task.name == task.name and _key(entry.task, 0) == key for entry in self._entries) if task.name else 0
+                before = self._entries[-1] if self._entries else None
+                group = (before.group + (before.task.role is not task.role)) if before else 0
+                self._entries += (_Entry(task, f"{key} #{same + 1}" if same else key, group),)
 
     def key_of(self, task: Task) -> str:
         """"" for a task that is no handler of this table."""
         return next((entry.key for entry in self._entries if entry.task is task), "")
 
     def resolve(self, wanted: str, render: Render) -> list[str]:
-        """Keys of the handlers that ``wanted`` means: the last one of that name, and all that listen to it."""
+        """Keys of the handlers that ``wanted`` means, in their order: one of that name, and of those that listen to it one of each name.
+
+        Of several of one name that of the last role wins, the play's own over all; within one list the first does, as in Ansible.
+        """
         entries = self._entries
-        named = next((entry for entry in reversed(entries) if wanted in _names(entry.task, render)), None)
-        listening = [entry for entry in entries if wanted in entry.task.listen]
-        return [entry.key for entry in entries if entry is named or entry in listening]
+        by_rank = sorted(enumerate(entries), key=lambda pair: -pair[1].group)
+        named = next((entry for _, entry in by_rank if wanted in _names(entry.task, render)), None)
+        listening: dict[str, _Entry] = {}
+        for number, entry in by_rank:
+            if wanted in _topics(entry.task):
+                listening.setdefault(str(entry.task.name) or f"#{number}", entry)
+        return [entry.key for entry in entries if entry is named or entry in listening.values()]
 
     def with_keys(self, keys: Sequence[str]) -> list[str]:
         """Those of ``keys`` that this table has."""
@@ -61,6 +76,10 @@ def _names(task: Task, render: Render) -> list[str]:
     if not name:
         return []
     return [name, f"{task.role.name} : {name}"] if task.role else [name]
+
+
+def _topics(task: Task) -> list[str]:
+    return [*task.listen, *(f"{task.role.name} : {topic}" for topic in task.listen)] if task.role else list(task.listen)
 
 
 def _key(task: Task, number: int) -> str:

@@ -21,7 +21,9 @@ def include(run: Runtime, scope: PlayScope, host: str, position: Position, args:
     params = _params(run, task, variables)
     if task.module == "include_tasks":
         path = task_file(run, task, str(args["file"]))
-        return Item({"changed": False, "failed": False, "include": str(path)}, inclusions=[Inclusion(run.loader.tasks(path, task), params)])
+        file = run.loader.tasks(path, task)
+        scope.handlers.add(file.handlers)
+        return Item({"changed": False, "failed": False, "include": str(path)}, inclusions=[Inclusion(file.nodes, params)])
     parts = {name: str(args[name]) for name in ("tasks_from", "vars_from", "defaults_from", "handlers_from")}
     loaded = run.loader.role(str(args["name"]), task, run.playbook_dir, **parts)
     if args["tasks_from"] != "main" or not args["rolespec_validate"]:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from nodectl.lang.template import Lookup
+from nodectl.lang.template import Templar
 
 
 class BadLoop(ValueError):
     """The value cannot be looped over; the text says what was expected."""
 
 
-def items_of(kind: str, value: Any, lookup: Lookup, variables: Mapping[str, Any], render: Callable[[str], str]) -> list[Any]:
-    """``value`` is rendered; ``lookup`` and ``render`` are those of the task. Raises BadLoop."""
+def items_of(kind: str, value: Any, templar: Templar, variables: Mapping[str, Any]) -> list[Any]:
+    """``value`` is rendered; ``templar`` looks up as the task does. Raises BadLoop, and TemplateError for what the found templates hold."""
     if kind == "loop":
         return _loop(value)
     try:
-        return lookup(kind, value if isinstance(value, list) else [value], {}, variables, render)
+        return templar.look_up(kind, value if isinstance(value, list) else [value], variables)
     except (LookupError, ValueError) as error:
-        raise BadLoop(f"with_{kind}: {error}") from None
+        raise BadLoop(f"with_{kind}: {error.args[0] if error.args else error}") from None
 
 
 def _loop(value: Any) -> list[Any]:

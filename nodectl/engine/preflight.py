@@ -115,7 +115,7 @@ def _inside(run: Runtime, task: Task) -> list[Task] | None:
         return None
     try:
         if task.module == "include_tasks":
-            return list(tasks_of(run.loader.tasks(task_file(run, task, name), task)))
+            return list(tasks_of(run.loader.tasks(task_file(run, task, name), task).nodes))
         return list(tasks_of(run.loader.role(name, task, run.playbook_dir).nodes))
     except (Mistakes, ActionFailed):
         return None

@@ -18,10 +18,10 @@ from nodectl.engine.options import Options
 from nodectl.engine.state import HostState
 from nodectl.engine.variables import PlayVariables, Variables
 from nodectl.inventory.model import Inventory
-from nodectl.lang.load import LoadedRole, load_role, load_tasks, load_vars_file
+from nodectl.lang.load import LoadedRole, LoadedTasks, load_role, load_tasks, load_vars_file
 from nodectl.lang.lookups import Lookups
 from nodectl.lang.playbook import Play
-from nodectl.lang.task import Node, Task
+from nodectl.lang.task import Task
 from nodectl.lang.template import Templar, TemplateError
 from nodectl.lang.unsafe import has_template
 from nodectl.transport.channel import Connections
@@ -43,19 +43,19 @@ class Loader:
     def __init__(self, roles_path: tuple[Path, ...]) -> None:
         self._roles_path = roles_path
         self._lock = threading.Lock()
-        self._tasks: dict[tuple[Path, int], tuple[Node, ...]] = {}
+        self._tasks: dict[tuple[Path, int], LoadedTasks] = {}
         self._roles: dict[tuple[Any, ...], LoadedRole] = {}
         self._vars: dict[Path, dict[str, Any]] = {}
 
-    def tasks(self, path: Path, parent: Task) -> tuple[Node, ...]:
+    def tasks(self, path: Path, parent: Task) -> LoadedTasks:
         """Raises Mistakes."""
         with self._lock:
             key = (path, id(parent))
             if key not in self._tasks:
                 found = Collector()
-                nodes = load_tasks(path, parent.role, parent, self._roles_path, known, found)
+                loaded = load_tasks(path, parent.role, parent, self._roles_path, known, found)
                 found.stop_if_wrong()
-                self._tasks[key] = nodes
+                self._tasks[key] = loaded
             return self._tasks[key]
 
     def role(self, name: str, parent: Task, basedir: Path, **parts: str) -> LoadedRole:

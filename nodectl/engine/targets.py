@@ -71,14 +71,16 @@ def _python(variables: Mapping[str, Any]) -> str:
 
 
 def _ssh_options(host: str, variables: Mapping[str, Any]) -> dict[str, str]:
+    """The three variables as one command line, in the order in which Ansible gives them to ssh: the first of several values holds."""
     found: dict[str, str] = {}
     for name in ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args"):
         text = variables.get(name)
-        if text:
-            try:
-                found.update(parse_common_args(str(text)))
-            except ValueError as error:
-                raise BadTarget(f"{host}: {name}: {error}") from None
+        try:
+            more = parse_common_args(str(text)) if text else {}
+        except ValueError as error:
+            raise BadTarget(f"{host}: {name}: {error}") from None
+        keys = [files["identityfile"] for files in (found, more) if "identityfile" in files]
+        found = {**more, **found, **({"identityfile": "\n".join(keys)} if keys else {})}
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -43,6 +44,16 @@ class PlayVariables:
             "ansible_play_hosts": self.remaining,
             "ansible_play_batch": self.live,
             "play_hosts": self.live,
+            **self._role_names(),
+        }
+
+    def _role_names(self) -> dict[str, list[str]]:
+        """Roles that the play names itself, and those that came as dependencies."""
+        named = [role.name for role in self.roles if role.parent is None]
+        needed = list(dict.fromkeys(role.name for role in self.roles if role.parent is not None))
+        return {
+            "ansible_play_role_names": named, "role_names": named, "ansible_dependent_role_names": needed,
+            "ansible_role_names": list(dict.fromkeys([*needed, *named])),
         }
 
 
@@ -132,7 +143,7 @@ class Variables:
     def _magic(self, host: str) -> Layer:
         if host not in self._magic_of:
             groups = self._inventory.groups_of(host) if host in self._inventory.hosts else []
-            own = {"inventory_hostname": host, "inventory_hostname_short": host.split(".")[0], "group_names": groups}
+            own = {"inventory_hostname": host, "inventory_hostname_short": host.split(".")[0], "group_names": groups, **self._inventory.file_of(host)}
             self._magic_of[host] = {**self._run_magic, **own}
         return self._magic_of[host]
 
@@ -143,6 +154,8 @@ class Variables:
             "groups": {name: self._inventory.group_members(name) for name in self._inventory.groups},
             "hostvars": self._hostvars,
             "playbook_dir": self._playbook_dir,
+            "ansible_playbook_python": sys.executable,
+            "ansible_inventory_sources": list(self._inventory.sources),
             "omit": OMIT,
             "ansible_check_mode": self._options.check,
             "ansible_diff_mode": self._options.diff,
@@ -150,7 +163,7 @@ class Variables:
             "ansible_verbosity": 0,
             "ansible_run_tags": list(self._options.tags) or ["all"],
             "ansible_skip_tags": list(self._options.skip_tags),
-            "ansible_limit": self._options.limit or "",
+            **({"ansible_limit": self._options.limit} if self._options.limit else {}),
             "ansible_version": {"full": full, "string": full, "major": LANGUAGE[0], "minor": LANGUAGE[1], "revision": LANGUAGE[2]},
         }
 
@@ -192,4 +205,4 @@ class _Unlisted(Mapping[str, Any]):
 def _role_magic(role: Role | None) -> dict[str, Any]:
     if role is None:
         return {}
-    return {"role_name": role.name, "ansible_role_name": role.name, "role_path": str(role.path), "role_names": [role.name]}
+    return {"role_name": role.name, "ansible_role_name": role.name, "role_path": str(role.path)}

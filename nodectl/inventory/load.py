@@ -10,7 +10,7 @@ from typing import Any
 from nodectl.diagnostics.model import Collector
 from nodectl.inventory import ini_source, yaml_source
 from nodectl.inventory.build import Builder
-from nodectl.inventory.model import Inventory, VarsFolder
+from nodectl.inventory.model import COMMAND_LINE, Inventory, VarsFolder
 from nodectl.inventory.tiers import check_variable
 from nodectl.lang import document
 from nodectl.lang.document import Map
@@ -21,8 +21,6 @@ YAML_ENDINGS = (".yaml", ".yml", ".json")
 # As Ansible skips them in an inventory folder.
 _SKIPPED_ENDINGS = ("~", ".orig", ".bak", ".cfg", ".retry", ".pyc", ".pyo", ".swp", ".rpm", ".md", ".txt")
 _VARS_FOLDERS = ("group_vars", "host_vars")
-# A command line has no position; this stands for it in messages.
-COMMAND_LINE = "command line"
 
 
 def load_inventory(sources: Sequence[str], found: Collector) -> Inventory:
@@ -32,7 +30,9 @@ def load_inventory(sources: Sequence[str], found: Collector) -> Inventory:
     for source in sources:
         if "," in source and not os.path.exists(source):
             _names(source, builder)
+            inventory.sources.append(source)
         else:
+            inventory.sources.append(str(Path(source).absolute()))
             _path(Path(source), builder)
     builder.finish()
     for folder in _beside(sources):

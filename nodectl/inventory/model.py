@@ -9,6 +9,8 @@ from typing import Any
 
 from nodectl.wire.origin import Origin
 
+# A command line has no position; this stands for it in messages.
+COMMAND_LINE = "command line"
 # Ansible's "implicit localhost": a play may name it without any inventory.
 LOCALHOST = "localhost"
 
@@ -53,9 +55,18 @@ class Inventory:
         self.hosts: dict[str, Host] = {}
         self.groups: dict[str, Group] = {"all": Group("all"), "ungrouped": Group("ungrouped")}
         self.folders: list[VarsFolder] = []
+        self.sources: list[str] = []
 
     def names(self) -> list[str]:
         return list(self.hosts)
+
+    def file_of(self, host: str) -> dict[str, str | None]:
+        """`inventory_file` and `inventory_dir`: where the host was first named; null for one of the command line."""
+        known = self.hosts.get(host)
+        if known is None:
+            return {}
+        path = None if known.origin.file == COMMAND_LINE else Path(known.origin.file).absolute()
+        return {"inventory_file": str(path) if path else None, "inventory_dir": str(path.parent) if path else None}
 
     def groups_of(self, host: str) -> list[str]:
         """All groups that hold the host, `all` left out, sorted by name as in `group_names`."""

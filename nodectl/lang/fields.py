@@ -16,6 +16,8 @@ from nodectl.wire.origin import Origin
 from nodectl.wire.params import Param, Wrong, convert
 
 _IDENTIFIER = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+# Words that an expression could never mean as a name (Jinja's own list, as in ansible-core).
+_RESERVED = frozenset(["true", "false", "none", "True", "False", "None", "not"])
 _BOOL = Param(type="bool")
 
 
@@ -23,6 +25,11 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """'did you mean …?' for a misspelt word, or nothing."""
     near = get_close_matches(word, list(known), n=1)
     return f"did you mean '{near[0]}'?" if near else ""
+
+
+def is_variable_name(name: Any) -> bool:
+    """Whether an expression can use ``name``: letters, digits and _, and no word of the language."""
+    return isinstance(name, str) and bool(_IDENTIFIER.match(name)) and name not in _RESERVED
 
 
 def kind_of(value: Any) -> str:
@@ -50,7 +57,6 @@ class Checker:
             self._syntax(value, at, False)
         elif isinstance(value, Map):
             for key, item in value.items():
-                self.templates(key, value.key_at[key])
                 self.templates(item, value.value_at[key])
         elif isinstance(value, Seq):
             for item, where in zip(value, value.item_at, strict=True):
@@ -196,8 +202,8 @@ class Fields:
     def name(self, key: str) -> str:
         """The name of a variable (register, loop_var)."""
         value = self.text(key)
-        if value and not _IDENTIFIER.match(value):
-            advice = "write " + re.sub(r"\W", "_", value)
+        if value and not is_variable_name(value):
+            advice = "a word of the language: choose another" if value in _RESERVED else "write " + re.sub(r"\W", "_", value)
             self.check.error("E221", f"'{value}' cannot be the name of a variable", self.at(key), "expected letters, digits and _", advice)
         return value
 
@@ -227,8 +233,9 @@ def variables_of(value: Map, checker: Checker) -> dict[str, Template]:
     result = {}
     for name, item in value.items():
         at = value.key_at[name]
-        if not isinstance(name, str) or not _IDENTIFIER.match(name):
-            checker.error("E221", f"'{name}' cannot be the name of a variable", at, "expected letters, digits and _, not starting with a digit")
+        if not is_variable_name(name):
+            expected = "a word of the language" if name in _RESERVED else "expected letters, digits and _, not starting with a digit"
+            checker.error("E221", f"'{name}' cannot be the name of a variable", at, expected)
             continue
         checker.templates(item, value.value_at[name])
         result[name] = bare(item)

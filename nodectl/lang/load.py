@@ -15,13 +15,20 @@ from typing import Any, NamedTuple
 from nodectl.diagnostics.model import Collector
 from nodectl.lang.fields import Checker
 from nodectl.lang.loading import Known, Loading, Where
-from nodectl.lang.nodes import bring_role, load_file
+from nodectl.lang.nodes import beneath, bring_role, load_file
 from nodectl.lang.playbook import Playbook
 from nodectl.lang.plays import Books, load_variables
 from nodectl.lang.role import Role
 from nodectl.lang.roles import RoleFiles, RoleSource, find_role, read_role
 from nodectl.lang.task import Block, Inherited, Node, Task
 from nodectl.wire.origin import Origin
+
+
+class LoadedTasks(NamedTuple):
+    """The tasks of a file, and the handlers of the roles that it imports."""
+
+    nodes: tuple[Node, ...]
+    handlers: tuple[Task, ...]
 
 
 class LoadedRole(NamedTuple):
@@ -41,10 +48,11 @@ def load_playbook(path: Path, roles_path: Sequence[Path], known: Known, found: C
     return Playbook(path, tuple(Books(roles_path, known, checker).load(path)))
 
 
-def load_tasks(path: Path, role: Role | None, parent: Task | None, roles_path: Sequence[Path], known: Known, found: Collector) -> tuple[Node, ...]:
+def load_tasks(path: Path, role: Role | None, parent: Task | None, roles_path: Sequence[Path], known: Known, found: Collector) -> LoadedTasks:
     """The tasks that an include_tasks brings at run time. ``parent`` is the include: its variables are a scope of theirs."""
     loading = Loading(known, Checker(found), tuple(roles_path), path.parent, peek=False)
-    return tuple(load_file(path, parent.origin if parent else None, Where(path.parent, role, _inside(parent)), loading))
+    nodes = tuple(load_file(path, parent.origin if parent else None, Where(path.parent, role, _inside(parent)), loading))
+    return LoadedTasks(nodes, tuple(loading.handlers))
 
 
 def load_role(
@@ -65,7 +73,8 @@ def load_role(
     loading = Loading(known, checker, tuple(roles_path), basedir, peek=False)
     files = RoleFiles(tasks_from, vars_from, defaults_from, handlers_from)
     at = parent.origin if parent else Origin(str(basedir), 1, 1)
-    where = Where(basedir, parent.role if parent else None, _inside(parent))
+    around = parent.role if parent else None
+    where = Where(basedir, around, beneath(_inside(parent), around))
     nodes = tuple(bring_role(name, params, at, where, loading, files))
     return LoadedRole(_role_of(name, params, nodes, where, loading, files), nodes, tuple(loading.handlers))
 

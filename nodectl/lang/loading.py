@@ -38,7 +38,10 @@ class Use:
 
 @dataclass(frozen=True)
 class Loading:
-    """One play's load. The lists are shared by all that is loaded for it; ``files`` and ``roles`` are the chain down to here."""
+    """One play's load. The lists are shared by all that is loaded for it; ``files`` and ``roles`` are the chain down to here.
+
+    ``unseen`` are the includes whose file or role is only known at run time.
+    """
 
     known: Known
     checker: Checker
@@ -50,6 +53,7 @@ class Loading:
     notified: list[tuple[str, Origin]] = field(default_factory=list)
     used: list[Use] = field(default_factory=list)
     checked: set[Path] = field(default_factory=set)
+    unseen: list[Origin] = field(default_factory=list)
     files: tuple[Path, ...] = ()
     roles: tuple[Path, ...] = ()
 

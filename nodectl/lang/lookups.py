@@ -23,6 +23,10 @@ REFUSED: Mapping[str, str] = {
 }
 
 
+# Those that read files or the environment; the others are pure.
+READING = ("env", "file", "fileglob", "first_found", "template", "vars", "varnames")
+
+
 class Lookups:
     """All lookups but `vars`. ``folders`` gives the places where a file is looked for: called with "files", "templates" or "vars"."""
 
@@ -48,8 +52,7 @@ class Lookups:
             return self._table[name](list(terms), options)
         if name in PURE:
             return PURE[name](list(terms), options)
-        known = sorted([*self._table, *PURE, "template", "vars", "varnames"])
-        raise LookupError(f"no lookup of this name; known are {', '.join(known)}")
+        raise LookupError(f"no lookup of this name; known are {', '.join(sorted(names()))}")
 
     def _env(self, terms: list[Any], options: Mapping[str, Any]) -> list[Any]:
         default = options.get("default", "")
@@ -96,6 +99,11 @@ class Lookups:
             return path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             raise ValueError(f"{path} is not UTF-8 text") from None
+
+
+def names() -> list[str]:
+    """All lookups there are."""
+    return [*READING, *PURE]
 
 
 def _first_found_names(terms: list[Any], options: Mapping[str, Any]) -> tuple[list[str], bool]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nodectl.lang import document, keywords
+from nodectl.lang import document, keywords, lookups
 from nodectl.lang.argument_specs import check_literal
 from nodectl.lang.arguments import Call, find_call
 from nodectl.lang.document import Map, Seq, bare
@@ -142,6 +142,8 @@ def _listen(fields: Fields, where: Where) -> tuple[str, ...]:
 
 def _loop(fields: Fields) -> tuple[Any, str]:
     names = [key for key in fields.map if isinstance(key, str) and (key == "loop" or key.startswith("with_"))]
+    for key in names:
+        _check_lookup(key, fields)
     if len(names) > 1:
         fields.check.error("E220", f"two loops in one task: '{names[0]}' and '{names[1]}'", fields.key_at(names[1]), "a second loop")
     if not names:
@@ -150,6 +152,16 @@ def _loop(fields: Fields) -> tuple[Any, str]:
     if value is None:
         fields.check.error("E220", f"'{names[0]}' says nothing", fields.key_at(names[0]), "expected a list or a template")
     return value, names[0].removeprefix("with_")
+
+
+def _check_lookup(key: str, fields: Fields) -> None:
+    """A with_ keyword names a lookup."""
+    name = key.removeprefix("with_")
+    if name in lookups.REFUSED:
+        fields.check.error("E217", f"'{key}' is not supported by nodectl", fields.key_at(key), "not supported", lookups.REFUSED[name])
+    elif key != "loop" and name not in lookups.names():
+        advice = nearest(key, [f"with_{one}" for one in lookups.names()])
+        fields.check.error("E202", f"unknown keyword '{key}' in a task", fields.key_at(key), "no lookup of this name", advice)
 
 
 def _loop_control(fields: Fields) -> LoopControl:
@@ -182,6 +194,15 @@ def _inside(task: Task, where: Where) -> Inherited:
         taken[name] = taken[name] or None
     taken["scope"] = task.scope + ((task.vars,) if task.vars else ())
     return Inherited(**taken)
+
+
+def beneath(inherited: Inherited, role: Role | None) -> Inherited:
+    """For a role that ``role`` includes or imports: the names and folders of the roles around it, the nearest first."""
+    if role is None:
+        return inherited
+    names, paths = "ansible_parent_role_names", "ansible_parent_role_paths"
+    outer: dict[str, Any] = next((layer for layer in reversed(inherited.scope) if names in layer), {names: [], paths: []})
+    return replace(inherited, scope=(*inherited.scope, {names: [role.name, *outer[names]], paths: [str(role.path), *outer[paths]]}))
 
 
 def _literal(call: Call, name: str, loading: Loading) -> str | None:
@@ -224,7 +245,7 @@ def _import_role(task: Task, call: Call, where: Where, loading: Loading) -> list
     name = _literal(call, "name", loading)
     if name is None:
         return []
-    inside = replace(where, inherited=_inside(task, where))
+    inside = replace(where, inherited=beneath(_inside(task, where), where.role))
     return bring_role(name, {}, call.value_at.get("name", call.at), inside, loading, _role_files(call))
 
 
@@ -241,17 +262,21 @@ def _peek(task: Task, call: Call, where: Where, loading: Loading) -> None:
 def _peek_tasks(task: Task, call: Call, where: Where, loading: Loading) -> None:
     name = call.args.get("file")
     if not isinstance(name, str) or is_template(name):
+        loading.unseen.append(call.at)
         return
     path = loading.find(name, "tasks", where.role, where.folder)
     if path is None:
         loading.checker.error("E210", f"file '{name}' not found", call.value_at.get("file", call.at), "this file is missing", _looked(where))
     elif path.resolve() not in loading.checked:
-        load_file(path, call.at, replace(where, inherited=task.inherited or Inherited()), loading)
+        # Handlers of roles imported there come when the include runs.
+        apart = replace(loading, handlers=loading.later_handlers)
+        load_file(path, call.at, replace(where, inherited=task.inherited or Inherited()), apart)
 
 
 def _peek_role(task: Task, call: Call, where: Where, loading: Loading) -> None:
     name = call.args.get("name")
     if not isinstance(name, str) or is_template(name):
+        loading.unseen.append(call.at)
         return
     path = find_role(name, loading.basedir, loading.roles_path, where.role.path.parent if where.role else None)
     if path is None:
@@ -329,7 +354,7 @@ def bring_role(
         return []
     files = files or RoleFiles()
     own = variables_of(params, loading.checker) if isinstance(params, Map) else dict(params)
-    source = read_role(path.name, path, {**(parent.params if parent else {}), **own}, files, loading.checker, at)
+    source = read_role(path.name, path, {**(parent.params if parent else {}), **own}, files, loading.checker, at, parent)
     _check_params(source.role, params, files, loading)
     use = Use(path.resolve(), own, where.inherited.scope, where.inherited.when, where.inherited.tags)
     if once and not source.allow_duplicates:

@@ -174,11 +174,12 @@ def load_variables(file: Path, checker: Checker) -> dict[str, Any]:
 
 
 def check_notified(loading: Loading, handlers: Sequence[Task]) -> None:
-    """Every handler that is notified by a fixed name must exist. With a templated handler name nothing can be said before the run."""
+    """Every handler that is notified by a fixed name must exist. With a templated name of a handler, or of a file or role
+    to include, nothing can be said before the run."""
     every = [*handlers, *loading.later_handlers]
-    if any(is_template(handler.name) or handler.module in keywords.DYNAMIC for handler in every):
+    if loading.unseen or any(is_template(handler.name) or handler.module in keywords.DYNAMIC for handler in every):
         return
-    names = {topic for handler in every for topic in handler.listen}
+    names = {name for handler in every for topic in handler.listen for name in (topic, f"{handler.role.name} : {topic}" if handler.role else topic)}
     for handler in every:
         names.add(handler.name)
         if handler.role is not None:

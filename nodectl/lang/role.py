@@ -13,7 +13,7 @@ from nodectl.wire.origin import Origin
 class Role:
     """One use of a role. ``params`` are the variables given where it is used (roles: - {role: x, bucket: a}).
 
-    Identity matters: two uses with different params are two Role objects. ``parents`` are the roles that depend on it.
+    Identity matters: two uses with different params are two Role objects. ``parent`` is the role whose dependency it is, where it is one.
     """
 
     name: str
@@ -23,3 +23,4 @@ class Role:
     params: dict[str, Any] = field(default_factory=dict)
     origins: dict[str, Origin] = field(default_factory=dict)
     argument_specs: dict[str, Any] = field(default_factory=dict)
+    parent: Role | None = None

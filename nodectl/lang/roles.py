@@ -56,8 +56,10 @@ def find_file(folder: Path, name: str) -> Path | None:
     return next((folder / (name + ending) for ending in ENDINGS if os.path.isfile(folder / (name + ending))), None)
 
 
-def read_role(name: str, path: Path, params: dict[str, Any], files: RoleFiles, checker: Checker, at: Origin | None) -> RoleSource:
-    """The role without its tasks. ``at`` is where it is used."""
+def read_role(
+    name: str, path: Path, params: dict[str, Any], files: RoleFiles, checker: Checker, at: Origin | None, parent: Role | None = None
+) -> RoleSource:
+    """The role without its tasks. ``at`` is where it is used, ``parent`` the role that depends on it."""
     defaults, default_origins = _variables(path / "defaults", files.defaults, checker, at)
     values, value_origins = _variables(path / "vars", files.vars, checker, at)
     meta = _mapping(path / "meta", "main", checker)
@@ -66,7 +68,7 @@ def read_role(name: str, path: Path, params: dict[str, Any], files: RoleFiles, c
     if dependencies is not None and not isinstance(dependencies, Seq):
         checker.error("E209", f"'dependencies' wants a list, not {kind_of(dependencies)}", meta.value_at["dependencies"], "expected a list of roles")
         dependencies = None
-    role = Role(name, path, defaults, values, params, {**default_origins, **value_origins}, bare(specs) if isinstance(specs, Map) else {})
+    role = Role(name, path, defaults, values, params, {**default_origins, **value_origins}, bare(specs) if isinstance(specs, Map) else {}, parent)
     return RoleSource(role, dependencies, meta.get("allow_duplicates") is True)
 
 

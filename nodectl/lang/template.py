@@ -105,6 +105,14 @@ class Templar:
         except UndefinedUse as use:
             raise scope.undefined(use) from None
 
+    def look_up(self, name: str, terms: Sequence[Any], variables: Mapping[str, Any]) -> list[Any]:
+        """What the lookup ``name`` gives for rendered ``terms`` (with_ loops). Raises LookupError or ValueError, and TemplateError."""
+        scope = _Scope(self, variables)
+        try:
+            return list(_data(scope.look_up(name, terms, {})))
+        except UndefinedUse as use:
+            raise scope.undefined(use) from None
+
     def render_file(self, text: str, variables: Mapping[str, Any], source: str) -> str:
         """The text of a template file rendered, byte for byte as Ansible's `template`. ``source`` is named in errors."""
         scope = _Scope(self, variables)
@@ -251,7 +259,8 @@ class _Scope:
         if isinstance(value, (Settled, SettledList)):
             return value
         if isinstance(value, dict):
-            return {self.deep(key, inside): self.deep(item, inside) for key, item in value.items()}
+            # As in Ansible, keys are no templates.
+            return {key: self.deep(item, inside) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.deep(item, inside) for item in value]
         return value

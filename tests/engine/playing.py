@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from nodectl.cli.loading import load
 from nodectl.diagnostics.model import Collector
-from nodectl.engine.catalogue import known
 from nodectl.engine.options import Options
 from nodectl.engine.run import RunResult, run_playbook
-from nodectl.inventory.load import load_inventory
-from nodectl.lang.load import load_playbook
 from nodectl.report.fold import fold
 from nodectl.wire.event import Event
 from tests.engine.fakes import FakeConnections
 
 CASES = Path(__file__).parent / "cases"
+ONE = "h1 ansible_connection=local\n"
 INVENTORY = "[all]\nh1\nh2\n[all:vars]\nansible_connection=local\n"
 
 
@@ -37,8 +36,21 @@ class Played:
     def kinds(self, kind: str) -> list[Event]:
         return [event for event in self.events if event.kind == kind]
 
+    def shown(self, host: str) -> list[list[Any]]:
+        """What the debug tasks of one host showed: [task, message], a list of messages for a loop."""
+        ends = [e.data for e in self.events if e.kind == "task.end" and e.host == host and e.data["module"] == "debug" and e.data["status"] != "skipped"]
+        return [[data["task"] or "debug", message_of(data["result"])] for data in ends]
+
     def stats(self) -> dict[str, dict[str, int]]:
         return {name: dict(vars(host.stats)) for name, host in fold(self.events).hosts.items()}
+
+
+def message_of(result: Mapping[str, Any]) -> Any:
+    if "results" in result:
+        return [message_of(one) for one in result["results"]]
+    if result.get("skipped") or result.get("failed"):
+        return "skipped" if result.get("skipped") else "failed"
+    return result.get("msg")
 
 
 def write_tree(folder: Path, files: dict[str, str]) -> None:
@@ -50,17 +62,16 @@ def write_tree(folder: Path, files: dict[str, str]) -> None:
 
 def play(
     folder: Path, playbook: str, *, inventory: str = INVENTORY, files: dict[str, str] | None = None,
-    connections: FakeConnections | None = None, **options: Any,
+    connections: FakeConnections | None = None, sources: Sequence[str] = ("hosts",), **options: Any,
 ) -> Played:
     """Write the playbook into ``folder`` and run it. Raises Mistakes for what the loader or the preflight refuses."""
     write_tree(folder, {"site.yml": playbook, "hosts": inventory, **(files or {})})
     found = Collector()
-    loaded_inventory = load_inventory([str(folder / "hosts")], found)
-    loaded = load_playbook(folder / "site.yml", [folder / "roles"], known, found)
+    loaded = load([str(folder / source) for source in sources], folder / "site.yml", Options(**options), found)
     found.stop_if_wrong()
     line = connections or FakeConnections()
     events: list[Event] = []
-    result = run_playbook(loaded, loaded_inventory, Options(**options), line, events.append)
+    result = run_playbook(loaded.playbook, loaded.inventory, Options(**options), line, events.append)
     return Played(events, result, line)
 
 
@@ -72,13 +83,17 @@ class Case:
     data: dict[str, Any]
 
     @property
+    def sources(self) -> list[str]:
+        return list(self.data.get("sources", ["hosts"]))
+
+    @property
     def options(self) -> dict[str, Any]:
         return {key: tuple(value) if isinstance(value, list) else value for key, value in self.data.get("options", {}).items()}
 
     @property
     def arguments(self) -> list[str]:
         """The same options for ansible-playbook."""
-        spelled: list[str] = []
+        spelled = [word for source in self.sources for word in ("-i", source)]
         for key, value in self.data.get("options", {}).items():
             name = "--" + key.replace("_", "-")
             if key == "extra_vars":
@@ -93,10 +108,10 @@ class Case:
         if connections is None and ("down" in self.data or "dies" in self.data):
             connections = FakeConnections(self.data.get("down"), self.data.get("dies"))
         return play(
-            folder, self.data["playbook"], inventory=self.data.get("inventory", INVENTORY), files=self.data.get("files"),
-            connections=connections, **self.options,
+            folder, self.data["playbook"], inventory=self.data["inventory"], files=self.data.get("files"),
+            connections=connections, sources=self.sources, **self.options,
         )
 
 
-def cases() -> Sequence[Case]:
-    return [Case(path.stem, yaml.safe_load(path.read_text("utf-8"))) for path in sorted(CASES.glob("*.yml"))]
+def cases(folder: Path = CASES) -> Sequence[Case]:
+    return [Case(path.stem, {"inventory": INVENTORY if folder == CASES else ONE, **yaml.safe_load(path.read_text("utf-8"))}) for path in sorted(folder.glob("*.yml"))]

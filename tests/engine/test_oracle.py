@@ -18,11 +18,15 @@ from typing import Any
 
 import pytest
 
-from tests.engine.playing import INVENTORY, Case, cases, write_tree
+from tests.engine.playing import Case, cases, write_tree
 
 ORACLE = Path(__file__).parent / "oracle"
 RECORDED = ORACLE / "answers.json"
-COMPARED = [case for case in cases() if case.data.get("oracle", True)]
+# Cases whose only expectation is what Ansible does, values included.
+SAME = Path(__file__).parent / "same"
+COMPARED = [*(case for case in cases() if case.data.get("oracle", True)), *cases(SAME)]
+# Of what is recorded: another one asks all questions again.
+VERSION = 3
 # Asked anew every time: about 2 s together.
 LIVE = ("block", "precedence")
 # All cases together take about 20 s on two free cores; a busy machine may need several times that.
@@ -33,7 +37,7 @@ Answer = dict[str, Any]
 
 def digest(case: Case) -> str:
     """Of everything that Ansible sees of a case."""
-    question = [case.data["playbook"], case.data.get("inventory", INVENTORY), case.data.get("files", {}), case.arguments]
+    question = [VERSION, case.data["playbook"], case.data["inventory"], case.data.get("files", {}), case.arguments]
     return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -41,7 +45,7 @@ def ask(asked: Sequence[Case], folder: Path) -> dict[str, Answer]:
     """What ansible-playbook does with these cases, in one process and its forks."""
     (folder / "ansible.cfg").write_text("")
     for case in asked:
-        write_tree(folder / case.name, {"site.yml": case.data["playbook"], "hosts": case.data.get("inventory", INVENTORY), **case.data.get("files", {})})
+        write_tree(folder / case.name, {"site.yml": case.data["playbook"], "hosts": case.data["inventory"], **case.data.get("files", {})})
     environment = {
         "PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", "ANSIBLE_CALLBACKS_ENABLED": "sequence", "ANSIBLE_FORKS": "2",
         "ANSIBLE_CALLBACK_PLUGINS": str(ORACLE), "ANSIBLE_LOCALHOST_WARNING": "False", "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
@@ -56,10 +60,19 @@ def read_answer(folder: Path) -> Answer:
     out = folder / "sequence.jsonl"
     lines: list[dict[str, Any]] = [json.loads(line) for line in out.read_text("utf-8").splitlines()] if out.exists() else []
     results: dict[str, list[str]] = {}
+    shown: dict[str, list[list[Any]]] = {}
     for line in lines:
         if "task" in line:
             results.setdefault(line["host"], []).append(f"{line['task']}: {line['status']}")
-    return {"results": results, "stats": {line["host"]: line["stats"] for line in lines if "stats" in line}, "exit_code": int((folder / "exit_code").read_text())}
+        if "shown" in line:
+            shown.setdefault(line["host"], []).append([line["task"], replaced(line["shown"], str(folder))])
+    assert results, f"ansible-playbook did nothing: {(folder / 'output.txt').read_text()}"
+    return {"results": results, "shown": shown, "stats": {line["host"]: line["stats"] for line in lines if "stats" in line}, "exit_code": int((folder / "exit_code").read_text())}
+
+
+def replaced(value: Any, folder: str) -> Any:
+    """Without the name of the folder that a case happened to run in."""
+    return json.loads(json.dumps(value).replace(folder, "FOLDER"))
 
 
 def recorded() -> dict[str, Answer]:
@@ -97,6 +110,7 @@ def test_same_as_ansible(case: Case, tmp_path: Path) -> None:
     played = case.play(tmp_path)
     ours = {host: [line.replace(": rescued", ": failed") for line in played.of(host)] for host in played.result.status}
     assert ours == {host: answer["results"].get(host, []) for host in ours}
+    assert {host: replaced(played.shown(host), str(tmp_path)) for host in ours} == {host: answer["shown"].get(host, []) for host in ours}
     assert (played.result.exit_code == 0) == (answer["exit_code"] == 0)
     if case.data.get("stats", True):
         counted = ("ok", "changed", "failed", "skipped", "rescued", "ignored")

@@ -9,9 +9,10 @@ import pytest
 
 from nodectl.diagnostics.model import Collector
 from nodectl.engine.cursor import Position
-from nodectl.engine.handlers import HandlerTable, PendingFile
+from nodectl.engine.handlers import HandlerTable
 from nodectl.engine.masking import Masker, reveal
 from nodectl.engine.options import Options
+from nodectl.engine.owed import Owed
 from nodectl.engine.state import HostState
 from nodectl.engine.variables import PlayVariables, Variables
 from nodectl.inventory.load import load_inventory
@@ -62,21 +63,35 @@ def test_handlers_that_come_later_stand_at_the_end_and_once() -> None:
     assert (table.key_of(first), table.key_of(second), table.key_of(handler("a"))) == ("a", "b", "")
 
 
-def test_the_pending_file_keeps_what_other_plays_owe(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "pending.json"
-    owed = PendingFile(path)
-    owed.owe("h1", ["a", "b"])
-    owed.owe("h1", ["b", "c"])
-    owed.save()
-    again = PendingFile(path)
-    assert again.take("h2", HandlerTable([handler("a")])) == []
-    assert again.take("h1", HandlerTable([handler("b"), handler("a")])) == ["a", "b"]
-    again.save()
-    last = PendingFile(path)
-    assert last.take("h1", HandlerTable([handler("a"), handler("c")])) == ["c"]
-    last.save()
-    assert not path.exists()
-    assert list(path.parent.iterdir()) == []
+def test_what_is_owed_is_kept_for_the_plays_that_can_do_it(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "pending"
+    owed = Owed(folder, pytest.fail)
+    owed.owe("10.0.0.1:22", "h1", ["a", "b"])
+    owed.owe("10.0.0.1:22", "h1", ["b", "c"])
+    again, names = Owed(folder, pytest.fail), ["h1", "h2"]
+    assert again.of("10.0.0.2:22", "h2", names, HandlerTable([handler("a")])) == []
+    assert again.of("10.0.0.1:22", "h1", names, HandlerTable([handler("b"), handler("a")])) == ["a", "b"]
+    for key in ("a", "b"):
+        again.done("10.0.0.1:22", "h1", key)
+    last = Owed(folder, pytest.fail)
+    assert last.of("10.0.0.1:22", "h1", names, HandlerTable([handler("a"), handler("c")])) == ["c"]
+    last.done("10.0.0.1:22", "h1", "c")
+    assert list(folder.iterdir()) == []
+
+
+def test_two_runs_at_once_do_not_undo_each_other(tmp_path: Path) -> None:
+    one, two = Owed(tmp_path, pytest.fail), Owed(tmp_path, pytest.fail)
+    one.owe("n:22", "h1", ["a"])
+    two.owe("n:22", "h1", ["b"])
+    one.done("n:22", "h1", "a")
+    assert Owed(tmp_path, pytest.fail).of("n:22", "h1", ["h1"], HandlerTable([handler("a"), handler("b")])) == ["b"]
+
+
+def test_names_of_nodes_are_safe_names_of_files(tmp_path: Path) -> None:
+    node = "../../etc/x\nfe80::1%eth0:22"
+    Owed(tmp_path / "p", pytest.fail).owe(node, "h1", ["a"])
+    assert [path.parent for path in (tmp_path / "p").iterdir()] == [tmp_path / "p"]
+    assert Owed(tmp_path / "p", pytest.fail).of(node, "h1", ["h1"], HandlerTable([handler("a")])) == ["a"]
 
 
 # -- masking

@@ -30,59 +30,142 @@ def book(*tasks: str, head: str = "") -> str:
 HANDLER = "  handlers:\n    - {name: reload x, command: echo reload}\n    - {name: other, command: echo other}\n"
 
 
+def owed_in(folder: Path) -> dict[str, list[str]]:
+    """What the files say, by host."""
+    found: dict[str, list[str]] = {}
+    for path in folder.glob("*"):
+        for host, keys in json.loads(path.read_text("utf-8"))["owed"].items():
+            found.setdefault(host, []).extend(keys)
+    return found
+
+
 def owed_book(command: str, changed: str) -> str:
     return book(f"{{name: config, command: 'true', changed_when: {changed}, notify: reload x}}", f"{{name: later, command: '{command}'}}", head=HANDLER)
 
 
 def test_a_handler_that_a_failure_left_undone_runs_in_the_next_run_once(tmp_path: Path) -> None:
-    pending = tmp_path / "state" / "pending.json"
-    first = play(tmp_path, owed_book("false", "true"), inventory=ONE, pending_file=pending)
+    pending = tmp_path / "state" / "pending"
+    first = play(tmp_path, owed_book("false", "true"), inventory=ONE, pending_dir=pending)
     assert first.of("h1") == ["config: changed", "later: failed"]
     assert [e.data["handlers"] for e in first.kinds("handlers.pending")] == [["reload x"]]
-    assert json.loads(pending.read_text())["pending"] == {"h1": ["reload x"]}
-    second = play(tmp_path, owed_book("true", "false"), inventory=ONE, pending_file=pending)
+    assert owed_in(pending) == {"h1": ["reload x"]}
+    second = play(tmp_path, owed_book("true", "false"), inventory=ONE, pending_dir=pending)
     assert second.of("h1") == ["config: ok", "later: changed", "reload x: changed"]
-    assert not pending.exists()
-    third = play(tmp_path, owed_book("true", "false"), inventory=ONE, pending_file=pending)
+    assert owed_in(pending) == {}
+    third = play(tmp_path, owed_book("true", "false"), inventory=ONE, pending_dir=pending)
     assert third.of("h1") == ["config: ok", "later: changed"]
 
 
 def test_what_is_owed_waits_for_a_play_that_has_the_handler(tmp_path: Path) -> None:
-    pending = tmp_path / "pending.json"
-    play(tmp_path, owed_book("false", "true"), inventory=ONE, pending_file=pending)
-    play(tmp_path, book("{name: x, debug: {msg: a}}"), inventory=ONE, pending_file=pending)
-    assert json.loads(pending.read_text())["pending"] == {"h1": ["reload x"]}
+    pending = tmp_path / "pending"
+    play(tmp_path, owed_book("false", "true"), inventory=ONE, pending_dir=pending)
+    play(tmp_path, book("{name: x, debug: {msg: a}}"), inventory=ONE, pending_dir=pending)
+    assert owed_in(pending) == {"h1": ["reload x"]}
 
 
 def test_a_handler_that_fails_is_still_owed(tmp_path: Path) -> None:
-    pending = tmp_path / "pending.json"
+    pending = tmp_path / "pending"
     text = book("{name: config, command: 'true', notify: bad}", head="  handlers:\n    - {name: bad, command: 'false'}\n    - {name: good, debug: {msg: a}}\n")
-    played = play(tmp_path, text, inventory=ONE, pending_file=pending)
+    played = play(tmp_path, text, inventory=ONE, pending_dir=pending)
     assert played.of("h1") == ["config: changed", "bad: failed"]
-    assert json.loads(pending.read_text())["pending"] == {"h1": ["bad"]}
+    assert owed_in(pending) == {"h1": ["bad"]}
 
 
 def test_check_mode_leaves_the_file_of_owed_handlers_alone(tmp_path: Path) -> None:
-    pending = tmp_path / "pending.json"
-    play(tmp_path, owed_book("false", "true"), inventory=ONE, pending_file=pending)
-    before = pending.read_bytes()
-    played = play(tmp_path, owed_book("true", "false"), inventory=ONE, pending_file=pending, check=True)
+    pending = tmp_path / "pending"
+    play(tmp_path, owed_book("false", "true"), inventory=ONE, pending_dir=pending)
+    before = [path.read_bytes() for path in pending.iterdir()]
+    played = play(tmp_path, owed_book("true", "false"), inventory=ONE, pending_dir=pending, check=True)
     assert "reload x: skipped" in played.of("h1")
-    assert pending.read_bytes() == before
+    assert [path.read_bytes() for path in pending.iterdir()] == before
+    fresh = play(tmp_path, owed_book("false", "true"), inventory=ONE, pending_dir=tmp_path / "none", check=True)
+    assert fresh.kinds("handlers.pending") == []
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_lost_host_owes_its_handlers(tmp_path: Path) -> None:
-    pending = tmp_path / "pending.json"
-    play(tmp_path, owed_book("true", "true"), inventory=ONE, pending_file=pending, connections=FakeConnections(dies={"h1": 1}))
-    assert json.loads(pending.read_text())["pending"] == {"h1": ["reload x"]}
+    pending = tmp_path / "pending"
+    play(tmp_path, owed_book("true", "true"), inventory=ONE, pending_dir=pending, connections=FakeConnections(dies={"h1": 1}))
+    assert owed_in(pending) == {"h1": ["reload x"]}
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"pending": [1]}', '{"pending": {"h1": 3}}'])
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"owed": [1]}', '{"owed": {"h1": 3}}'])
 def test_a_damaged_file_of_owed_handlers_is_refused_before_anything_runs(tmp_path: Path, text: str) -> None:
-    pending = tmp_path / "pending.json"
-    pending.write_text(text)
-    with pytest.raises(Mistakes, match=r"pending\.json"):
-        play(tmp_path, book("{name: x, command: 'true'}"), inventory=ONE, pending_file=pending)
+    pending = tmp_path / "pending"
+    pending.mkdir()
+    (pending / "local.json").write_text(text)
+    with pytest.raises(Mistakes, match=r"pending/local\.json"):
+        play(tmp_path, book("{name: x, command: 'true'}"), inventory=ONE, pending_dir=pending)
+
+
+def test_what_is_owed_stands_in_the_file_before_the_task_is_sent_and_until_its_handler_ran(tmp_path: Path) -> None:
+    """A controller that is killed writes nothing any more."""
+    pending = tmp_path / "pending"
+    seen: list[tuple[str, dict[str, list[str]]]] = []
+
+    def look(host: str, step: Step) -> Outcome | None:
+        seen.append((str(step.args.get("cmd") or step.args.get("_raw_params") or step.args), owed_in(pending)))
+        return None
+
+    play(tmp_path, owed_book("echo later", "true"), inventory=ONE, pending_dir=pending, connections=FakeConnections(script=look))
+    assert [owed for _, owed in seen] == [{"h1": ["reload x"]}] * 3
+    assert owed_in(pending) == {}
+
+
+def test_a_task_that_changed_nothing_owes_nothing(tmp_path: Path) -> None:
+    pending = tmp_path / "pending"
+    play(tmp_path, owed_book("false", "false"), inventory=ONE, pending_dir=pending)
+    assert owed_in(pending) == {}
+
+
+def test_a_task_whose_answer_was_lost_may_have_changed_what_it_notifies_of(tmp_path: Path) -> None:
+    pending = tmp_path / "pending"
+
+    def dies(host: str, step: Step) -> Outcome | None:
+        raise Lost("no byte for 20 s")
+
+    played = play(tmp_path, owed_book("true", "true"), inventory=ONE, pending_dir=pending, connections=FakeConnections(script=dies))
+    assert [event.data["handlers"] for event in played.kinds("handlers.pending")] == [["reload x"]]
+    assert owed_in(pending) == {"h1": ["reload x"]}
+
+
+def test_an_unreachable_host_owes_nothing(tmp_path: Path) -> None:
+    pending = tmp_path / "pending"
+    played = play(tmp_path, owed_book("true", "true"), inventory=ONE, pending_dir=pending, connections=FakeConnections(down=["h1"]))
+    assert played.kinds("handlers.pending") == []
+    assert owed_in(pending) == {}
+
+
+def test_a_node_is_its_address_and_not_its_name(tmp_path: Path) -> None:
+    """Two inventories may call different nodes n1; and a node that got another name still owes what it owed."""
+    pending = tmp_path / "pending"
+
+    def inventory(name: str, address: str) -> str:
+        return f"[all]\n{name} ansible_host={address} ansible_user=ops\n"
+
+    def run(name: str, address: str, command: str) -> list[str]:
+        return play(tmp_path, owed_book(command, str(command == "false")), inventory=inventory(name, address), pending_dir=pending).of(name)
+
+    run("n1", "10.0.0.1", "false")
+    assert run("n1", "10.9.9.9", "true") == ["config: ok", "later: changed"]
+    assert run("gpu1", "10.0.0.1", "true") == ["config: ok", "later: changed", "reload x: changed"]
+    assert owed_in(pending) == {}
+
+
+def test_names_of_one_node_owe_each_for_itself(tmp_path: Path) -> None:
+    pending = tmp_path / "pending"
+    play(tmp_path, owed_book("false", "inventory_hostname == 'h1'"), pending_dir=pending)
+    assert owed_in(pending) == {"h1": ["reload x"]}
+    second = play(tmp_path, owed_book("true", "false"), pending_dir=pending)
+    assert "reload x: changed" in second.of("h1")
+    assert "reload x: changed" not in second.of("h2")
+
+
+def test_a_folder_that_cannot_be_written_is_told_and_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    played = play(tmp_path, owed_book("true", "true"), inventory=ONE, pending_dir=tmp_path / "file" / "pending")
+    assert played.of("h1") == ["config: changed", "later: changed", "reload x: changed"]
+    assert any("nobody will know that local owes the handlers: reload x" in event.data["text"] for event in played.kinds("warning"))
 
 
 def test_a_templated_name_that_means_no_handler_fails_the_task(tmp_path: Path) -> None:
@@ -379,7 +462,7 @@ def test_a_tag_inside_a_dynamic_include_is_known(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_closes_the_connections_and_keeps_what_is_owed(tmp_path: Path) -> None:
-    pending = tmp_path / "pending.json"
+    pending = tmp_path / "pending"
     seen = threading.Event()
 
     def interrupt(host: str, step: Step) -> Outcome | None:
@@ -390,9 +473,9 @@ def test_an_interrupt_closes_the_connections_and_keeps_what_is_owed(tmp_path: Pa
 
     connections = FakeConnections(script=interrupt)
     with pytest.raises(KeyboardInterrupt):
-        play(tmp_path, owed_book("true", "true"), inventory=ONE, pending_file=pending, connections=connections)
+        play(tmp_path, owed_book("true", "true"), inventory=ONE, pending_dir=pending, connections=connections)
     assert connections.closed
-    assert json.loads(pending.read_text())["pending"] == {"h1": ["reload x"]}
+    assert owed_in(pending) == {"h1": ["reload x"]}
 
 
 def test_a_delegate_that_was_lost_is_not_asked_again(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from nodectl.engine.loops import BadLoop, items_of
 from nodectl.engine.serial import batches
 from nodectl.engine.tags import selected
 from nodectl.lang.lookups import Lookups
+from nodectl.lang.template import Templar
 
 TAGS = [
     # tags of the task, --tags, --skip-tags, runs?
@@ -58,7 +59,7 @@ LOOPS = [
 
 @pytest.mark.parametrize(("kind", "value", "items"), LOOPS)
 def test_loop(kind: str, value: Any, items: list[Any]) -> None:
-    assert items_of(kind, value, Lookups(), {}, str) == items
+    assert items_of(kind, value, Templar(Lookups()), {}) == items
 
 
 BAD = [
@@ -70,4 +71,4 @@ BAD = [
 @pytest.mark.parametrize(("kind", "value", "said"), BAD)
 def test_loop_refuses(kind: str, value: Any, said: str) -> None:
     with pytest.raises(BadLoop, match=said):
-        items_of(kind, value, Lookups(), {}, str)
+        items_of(kind, value, Templar(Lookups()), {})

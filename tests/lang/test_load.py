@@ -390,7 +390,7 @@ def test_includes_stay_and_carry_what_their_tasks_will_get(write: Write) -> None
     include, role = tasks(plays(root)[0])
     assert (include.module, include.when, include.tags, include.apply_tags) == ("include_tasks", ("outer", "own"), frozenset({"own"}), frozenset({"applied"}))
     found = Collector()
-    more, deep = load_tasks(root / "more.yml", None, include, [], known, found)
+    more, deep = load_tasks(root / "more.yml", None, include, [], known, found).nodes
     assert isinstance(more, Task)
     assert isinstance(deep, Task)
     assert (more.when, more.tags, more.scope, more.become.enabled) == (("outer", "inside"), frozenset({"applied"}), ({"o": 1}, {"x": 1}), True)

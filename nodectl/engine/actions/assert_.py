@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nodectl.engine.actions.contract import Args, Context
+from nodectl.engine.actions.contract import ActionFailed, Args, Context
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
 
@@ -22,6 +22,9 @@ SPEC = Spec(
 
 
 def run(context: Context, args: Args) -> Outcome:
+    for name in ("fail_msg", "success_msg"):
+        if not isinstance(args[name], (str, list, type(None))):
+            raise ActionFailed(f"{name} wants text or a list of texts, not {args[name]!r}: write it in quotes")
     conditions = args["that"] if isinstance(args["that"], list) else [args["that"]]
     for condition in conditions:
         if not context.templar.holds([condition], context.variables):

@@ -25,7 +25,8 @@ def run(context: Context, args: Args) -> Outcome:
         return Outcome(skipped=True, msg="Verbosity threshold not met.")
     expression = args["var"]
     if expression is None:
-        return Outcome(values={"msg": args["msg"]})
+        # A message that is null is shown as such; anywhere else null counts as not given.
+        return Outcome(values={"msg": args["msg"] if "msg" in context.given or "msg" not in context.task.args else None})
     if not isinstance(expression, str):
         return Outcome(values={str(expression): expression})
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nodectl.engine.actions.contract import ActionFailed, Args, Context
+from nodectl.lang.fields import is_variable_name
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
 
@@ -19,7 +20,7 @@ def run(context: Context, args: Args) -> Outcome:
     facts = {name: value for name, value in args.items() if name != "cacheable"}
     if not facts:
         raise ActionFailed("set_fact wants at least one name: value")
-    wrong = [name for name in facts if not name.isidentifier()]
+    wrong = [name for name in facts if not is_variable_name(name)]
     if wrong:
-        raise ActionFailed(f"{wrong[0]!r} cannot be the name of a variable: letters, digits and _, not starting with a digit")
+        raise ActionFailed(f"{wrong[0]!r} cannot be the name of a variable: letters, digits and _, not starting with a digit, no word of the language")
     return Outcome(facts=facts)

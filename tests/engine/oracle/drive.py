@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 from pathlib import Path
 
 from ansible.cli.playbook import PlaybookCLI
@@ -22,10 +23,12 @@ def one(folder: str, arguments: list[str]) -> None:
         os.dup2(out.fileno(), 2)
     code = 250
     try:
-        cli = PlaybookCLI(["ansible-playbook", "-i", "hosts", "site.yml", *arguments])
+        cli = PlaybookCLI(["ansible-playbook", "site.yml", *arguments])
         cli.parse()
         code = cli.run()
     finally:
+        if sys.exc_info()[0]:
+            traceback.print_exc()
         Path("exit_code").write_text(str(code))
         sys.stdout.flush()
         os._exit(0)

@@ -9,6 +9,15 @@ from typing import Any
 from ansible.plugins.callback import CallbackBase
 
 
+def _shown(result: dict[str, Any]) -> Any:
+    """What a debug task shows: its message, or one for each item of its loop."""
+    if "results" in result:
+        return [_shown(one) for one in result["results"]]
+    if result.get("skipped") or result.get("failed"):
+        return "skipped" if result.get("skipped") else "failed"
+    return result.get("msg")
+
+
 class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible carries no types
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "aggregate"
@@ -16,13 +25,16 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible carries no 
 
     def _write(self, data: dict[str, Any]) -> None:
         with open(os.environ["NODECTL_ORACLE_OUT"], "a", encoding="utf-8") as out:
-            out.write(json.dumps(data) + "\n")
+            out.write(json.dumps(data, default=str) + "\n")
 
     def _result(self, result: Any, status: str) -> None:
         """Without meta tasks: they are shown, but counted nowhere."""
         if result._task.action.removeprefix("ansible.builtin.") == "meta":
             return
-        self._write({"host": result._host.get_name(), "task": result._task.name or result._task.action.removeprefix("ansible.builtin."), "status": status})
+        module = result._task.action.removeprefix("ansible.builtin.")
+        one_failed = status in ("failed", "ignored") and "results" not in result._result
+        shown = {"shown": "failed" if one_failed else _shown(result._result)} if module == "debug" and status != "skipped" else {}
+        self._write({"host": result._host.get_name(), "task": result._task.name or module, "status": status, **shown})
 
     def v2_runner_on_ok(self, result: Any) -> None:
         self._result(result, "changed" if result._result.get("changed") else "ok")
