@@ -18,7 +18,7 @@ from nodectl.transport.channel import Limits
 from nodectl.wire.secret import Secret
 
 # Handlers that were notified and did not run, kept beside the runs for the next one on the same hosts.
-PENDING = Path(".nodectl") / "pending.json"
+PENDING = Path(".nodectl") / "pending"
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -106,7 +106,7 @@ def read_options(given: dict[str, Any], found: Collector) -> Asked:
         private_key=given["private_key"] or "",
         start_at_task=given.get("start_at_task"),
         force_handlers=given.get("force_handlers", False),
-        pending_file=PENDING,
+        pending_dir=PENDING,
         roles_path=(shipped("roles"),),
     )
     limits = Limits(connect=given["timeout"]) if given["timeout"] else Limits()

@@ -297,7 +297,7 @@ CODES: Mapping[str, Code] = {
     "E403": Code(
         "file of owed handlers cannot be read",
         "Handlers that were notified and did not run, because a later task failed, are kept for the next run. The file that keeps them is damaged.",
-        ".nodectl/pending.json cut short by a full disk",
+        ".nodectl/pending/10.0.0.7:22.json cut short by a full disk",
         "Repair it, or remove it once you have restarted those services yourself.",
     ),
     "E404": Code(

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from nodectl.diagnostics.model import Diagnostic, Mistakes
 from nodectl.lang.task import Task
 
 Render = Callable[[Any], str]
@@ -86,47 +82,3 @@ def _key(task: Task, number: int) -> str:
     """A handler without a name is only reached by its topics, so the first one and its place name it."""
     name = str(task.name) or f"{task.listen[0] if task.listen else task.module} #{number}"
     return f"{task.role.name} : {name}" if task.role else name
-
-
-class PendingFile:
-    """Handlers that were notified and did not run, per host: a small JSON file that the next run on these hosts reads."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._pending = _read(path)
-
-    def take(self, host: str, table: HandlerTable) -> list[str]:
-        """What ``host`` still owes and this play can do: from now on it is the play's to run, or to give back."""
-        owed = self._pending.get(host, [])
-        taken = table.with_keys(owed)
-        self._pending[host] = [key for key in owed if key not in taken]
-        return taken
-
-    def owe(self, host: str, keys: Sequence[str]) -> None:
-        """These handlers were notified and did not run."""
-        self._pending[host] = list(dict.fromkeys([*self._pending.get(host, []), *keys]))
-
-    def save(self) -> None:
-        """Write the file, or remove it when nothing is owed. Raises OSError."""
-        if self._path is None:
-            return
-        owed = {host: keys for host, keys in self._pending.items() if keys}
-        if not owed:
-            self._path.unlink(missing_ok=True)
-            return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self._path.with_name(f"{self._path.name}.{os.getpid()}.tmp")
-        fresh.write_text(json.dumps({"version": 1, "pending": owed}, indent=1) + "\n", "utf-8")
-        fresh.replace(self._path)
-
-
-def _read(path: Path | None) -> dict[str, list[str]]:
-    """What an earlier run left. Raises Mistakes for a file that cannot be read: what is owed must not be forgotten silently."""
-    if path is None or not path.is_file():
-        return {}
-    try:
-        data = json.loads(path.read_text("utf-8"))
-        return {str(host): [str(key) for key in keys] for host, keys in data["pending"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        help = "it lists handlers that still have to run; repair it, or remove it if you restarted those services yourself"
-        raise Mistakes([Diagnostic("E403", f"{path} cannot be read: {error}", help=help)]) from None

@@ -8,8 +8,9 @@ from typing import Any, BinaryIO
 
 from nodectl.engine.masking import reveal
 from nodectl.engine.runtime import PlayScope, Runtime
-from nodectl.engine.targets import become_of, needed_become, target_of
+from nodectl.engine.targets import BadTarget, become_of, needed_become, target_of
 from nodectl.lang.task import Become, Task
+from nodectl.lang.template import TemplateError
 from nodectl.transport.channel import BecomeTarget, Channel, Lost, Target
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Wrong, convert
@@ -84,6 +85,15 @@ def node_for(run: Runtime, scope: PlayScope, task: Task, variables: Mapping[str,
     become = become_of(_rendered(run, task.become, variables), _rendered(run, scope.play.become, variables), connection, run.options)
     run.masker.remember([password for password in (target.password, become.password if become else None) if password])
     return RunNode(run, place, target, become, _settings(run, scope, task, variables))
+
+
+def place_of(run: Runtime, host: str) -> str:
+    """Which node ``host`` is, whatever an inventory calls it: address and port, or its name where the variables do not tell."""
+    try:
+        target = target_of(host, run.variables.lazily(run.variables.of_host(host)))
+    except (BadTarget, TemplateError):
+        return host
+    return "local" if target.connection == "local" else f"{target.address}:{target.port}"
 
 
 def _rendered(run: Runtime, become: Become, variables: Mapping[str, Any]) -> Become:

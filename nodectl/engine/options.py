@@ -16,7 +16,7 @@ class Options:
 
     ``step_timeout`` (s): the longest that one module may take where its task sets no `timeout`. An hour is over twice what the
     longest honest step takes (a driver package with its DKMS build, about 25 min); a dead line is noticed much earlier by the
-    channel's own watchdog. ``pending_file`` keeps notified handlers that did not run for the next run on the same hosts.
+    channel's own watchdog. ``pending_dir`` keeps notified handlers that did not run for the next run on the same nodes.
     ``roles_path`` is searched after the playbook's own roles folder.
     """
 
@@ -35,5 +35,5 @@ class Options:
     start_at_task: str | None = None
     force_handlers: bool = False
     step_timeout: float = 3600.0
-    pending_file: Path | None = None
+    pending_dir: Path | None = None
     roles_path: tuple[Path, ...] = ()

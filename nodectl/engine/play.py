@@ -9,8 +9,8 @@ from concurrent.futures import Executor, Future, as_completed
 from nodectl.engine import vars_files
 from nodectl.engine.cursor import Cursor, Failure
 from nodectl.engine.execute import INCLUDES, TaskRun
-from nodectl.engine.handlers import PendingFile
 from nodectl.engine.meta import run_meta
+from nodectl.engine.node import place_of
 from nodectl.engine.preflight import percentage_of, task_titles
 from nodectl.engine.results import Done, Effects, failed, shown
 from nodectl.engine.runtime import PlayScope, Runtime, text_of
@@ -28,7 +28,7 @@ class Batch:
     ``ended`` are hosts that meta tasks took out of this play; ``broken`` says why the failure budget ended it.
     """
 
-    def __init__(self, run: Runtime, scope: PlayScope, pool: Executor, start_at: list[str], owed: PendingFile) -> None:
+    def __init__(self, run: Runtime, scope: PlayScope, pool: Executor, start_at: list[str]) -> None:
         self.run = run
         self.scope = scope
         self.ended: set[str] = set()
@@ -37,7 +37,6 @@ class Batch:
         self.hosts = list(scope.live)
         self._pool = pool
         self._start_at = start_at
-        self._owed = owed
         self._unwound: set[str] = set()
         self._free = scope.play.strategy != "linear"
         self._thread = threading.get_ident()
@@ -85,19 +84,20 @@ class Batch:
         states = [self._state(host) for host in hosts]
         for state in states:
             if adopt:
-                state.pending.update(dict.fromkeys(self._owed.take(state.name, self.scope.handlers)))
+                owed = self.run.owed.of(place_of(self.run, state.name), state.name, self.run.states, self.scope.handlers)
+                state.pending.update(dict.fromkeys(owed))
         waiting = [state.name for state in states if state.pending and state.status not in ("unreachable", "lost")]
         return self.section(self.scope.handlers.tasks, waiting, handlers=True) if waiting else {}
 
     def settle(self) -> None:
-        """At the play's end, however it ended: handlers that were notified and did not run are owed. All are noted before any is told:
-        a second interrupt may come in between."""
-        left = {host: list(self._state(host).pending) for host in self.hosts if self._state(host).pending}
-        for host, keys in left.items():
-            self._owed.owe(host, keys)
-            self._state(host).pending.clear()
-        for host, keys in left.items():
-            self.run.emit("handlers.pending", host, handlers=keys)
+        """At the play's end, however it ended: what was notified and did not run stays owed, and is told. A task that was under way and
+        whose end nobody heard may have changed what it notifies of."""
+        for host in self.hosts:
+            state = self._state(host)
+            left = list(dict.fromkeys([*state.pending, *self.run.owed.expected(host)]))
+            state.pending.clear()
+            if left:
+                self.run.emit("handlers.pending", host, handlers=left)
 
     def _cursor(self, nodes: Sequence[Node], host: str, handlers: bool) -> Cursor:
         if not handlers:
@@ -197,12 +197,10 @@ class Batch:
     def _finish(self, group: Group, host: str, done: Done, cursors: dict[str, Cursor], handlers: bool) -> None:
         state, cursor = self._state(host), cursors[host]
         done.effects.give_to(state)
-        state.pending.update(dict.fromkeys(done.notified))
+        self._note_owed(state, done, "" if not handlers or done.status == "failed" else self.scope.handlers.key_of(group.task))
         if done.gone is not None:
             self._lose(host, done, cursor)
             return
-        if handlers and done.status != "failed":
-            state.pending.pop(self.scope.handlers.key_of(group.task), None)
         rescued = done.status == "failed" and cursor.will_rescue()
         self._tell_end(group.task, host, done, handlers, "rescued" if rescued else done.status)
         if done.status == "failed":
@@ -211,6 +209,19 @@ class Batch:
             cursor.insert(done.inclusions)
         else:
             cursor.advance()
+
+    def _note_owed(self, state: HostState, done: Done, ran: str) -> None:
+        """``ran``: the handler that this was and that is not owed any more. Nobody knows what a lost host did: it keeps what was expected."""
+        owed, host = self.run.owed, state.name
+        fresh = [key for key in done.notified if key not in state.pending]
+        if fresh:
+            state.pending.update(dict.fromkeys(fresh))
+            owed.owe(place_of(self.run, host), host, fresh)
+        if not isinstance(done.gone, Lost):
+            owed.settle(host, list(state.pending))
+        if ran and not done.gone:
+            state.pending.pop(ran, None)
+            owed.done(place_of(self.run, host), host, ran)
 
     def _fail(self, task: Task, host: str, done: Done, cursor: Cursor, rescued: bool) -> None:
         state = self._state(host)

@@ -7,7 +7,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from nodectl.engine.handlers import HandlerTable, PendingFile
+from nodectl.engine.handlers import HandlerTable
 from nodectl.engine.options import Options as Options
 from nodectl.engine.play import Batch
 from nodectl.engine.preflight import preflight, roles_of, serial_of
@@ -45,17 +45,14 @@ def run_playbook(playbook: Playbook, inventory: Inventory, options: Options, con
     """
     run = Runtime(playbook.path, inventory, options, connections, emit, Templar())
     hosts = preflight(run, playbook)
-    owed = PendingFile(options.pending_file)
     pool = ThreadPoolExecutor(max(1, options.forks), thread_name_prefix="engine")
     whole = False
     try:
         start_at = [options.start_at_task] if options.start_at_task else []
         for number, play in enumerate(playbook.plays):
-            _play(run, play, hosts[number], pool, start_at, owed)
+            _play(run, play, hosts[number], pool, start_at)
         whole = True
     finally:
-        if not options.check:
-            owed.save()
         if not whole:  # an interrupt or a bug: threads must not wait for answers nobody reads
             run.stop.set()
             connections.close()
@@ -64,7 +61,7 @@ def run_playbook(playbook: Playbook, inventory: Inventory, options: Options, con
     return RunResult({host: run.state(host).status for host in took_part}, run.variables.rendered)
 
 
-def _play(run: Runtime, play: Play, named: Sequence[str], pool: Executor, start_at: list[str], owed: PendingFile) -> None:
+def _play(run: Runtime, play: Play, named: Sequence[str], pool: Executor, start_at: list[str]) -> None:
     hosts = [host for host in named if not run.state(host).gone]
     run.emit("play.start", play=play.name, hosts=list(hosts), origin=str(play.origin))
     if not hosts:
@@ -76,7 +73,7 @@ def _play(run: Runtime, play: Play, named: Sequence[str], pool: Executor, start_
     while left:
         scope = PlayScope(play, hosts, left.pop(0), roles_of(play), handlers)
         scope.remaining = [host for host in hosts if not run.state(host).gone]
-        batch = Batch(run, scope, pool, start_at, owed)
+        batch = Batch(run, scope, pool, start_at)
         try:
             batch.through()
         finally:

@@ -15,6 +15,7 @@ from nodectl.engine.catalogue import known
 from nodectl.engine.handlers import HandlerTable
 from nodectl.engine.masking import Masker
 from nodectl.engine.options import Options
+from nodectl.engine.owed import Owed
 from nodectl.engine.state import HostState
 from nodectl.engine.variables import PlayVariables, Variables
 from nodectl.inventory.model import Inventory
@@ -104,6 +105,7 @@ class Runtime:
         self.variables = Variables(inventory, options, self.states, self.templar, str(self.playbook_dir))
         self.masker = _masker(inventory, options)
         self.loader = Loader((self.playbook_dir / "roles", *options.roles_path))
+        self.owed = Owed(options.pending_dir, lambda text: self.emit("warning", text=text), keep=not options.check)
         self.stop = threading.Event()
         self._emit = emit
         self._emit_lock = threading.Lock()
