@@ -16,7 +16,7 @@ from nodectl.engine.cursor import Position
 from nodectl.engine.include import include
 from nodectl.engine.loops import BadLoop, items_of
 from nodectl.engine.masking import reveal
-from nodectl.engine.node import RunNode, flag, node_for, place_of, place_of
+from nodectl.engine.node import RunNode, flag, node_for, place_of
 from nodectl.engine.results import Done, Effects, Item, failed, of_loop, shown, skipped
 from nodectl.engine.role_arguments import check_arguments
 from nodectl.engine.runtime import PlayScope, Runtime, mistakes_text, text_of
@@ -67,7 +67,6 @@ class TaskRun:
         self._handler = handler
         self._name = ""
         self._no_log = False
-        self._expected = False
         self._expected = False
 
     def run(self) -> Done:
@@ -249,7 +248,6 @@ class TaskRun:
         if self._task.module in INCLUDES:
             return include(self._run, self._scope, self._host, self._position, arguments.values, variables)
         self._expect_handlers(node, variables)
-        self._expect_handlers(node, variables)
         outcome = self._perform(node, arguments, variables)
         item = Item(mark_unsafe(outcome.to_result()))
         item.effects = self._effects(outcome, item.result.get("ansible_facts", {}))
@@ -358,17 +356,6 @@ class TaskRun:
         done.inclusions = item.inclusions
         done.diff = [] if self._no_log else _diffs(item.result)
         return done
-
-    def _expect_handlers(self, node: RunNode, variables: Variables) -> None:
-        """Before anything is sent: what this task notifies is owed from now on, should the run not live to hear its answer."""
-        if not self._task.notify or self._expected or node.settings.check:
-            return
-        self._expected = True
-        try:
-            keys, _ = self._handlers(variables)
-        except TemplateError:  # the name hangs on this task's own result
-            return
-        self._run.owed.expect(place_of(self._run, self._host), self._host, keys)
 
     def _expect_handlers(self, node: RunNode, variables: Variables) -> None:
         """Before anything is sent: what this task notifies is owed from now on, should the run not live to hear its answer."""
