@@ -164,7 +164,11 @@ def _why_failed(data: dict[str, Any], result: dict[str, Any]) -> str:
 
 
 def complaint(result: dict[str, Any]) -> str:
-    """Why a step failed, in one line: its message, and of a program the exit code and the last thing it said."""
+    """Why a step failed, in one line: its message, and of a program the exit code and the last thing it said. Of a loop, the first item's."""
+    items = [one for one in result.get("results") or () if isinstance(one, dict) and one.get("failed")]
+    if items:
+        more = f" (and {len(items) - 1} more of its items)" if len(items) > 1 else ""
+        return f"{complaint(items[0])}{more}"
     msg = str(result.get("msg") or "failed")
     if not result.get("rc"):
         return msg

@@ -55,6 +55,8 @@ COMPLAINTS = [
     ({"msg": "it said two", "rc": 3, "stderr": "two"}, "it said two (rc=3)"),
     ({"msg": "no", "rc": 0}, "no"),
     ({"msg": "no", "rc": 1}, "no (rc=1)"),
+    ({"msg": "One or more items failed", "results": [{"msg": "fine"}, {"failed": True, "msg": "x", "rc": 3}]}, "x (rc=3)"),
+    ({"msg": "One or more items failed", "results": [{"failed": True, "msg": "a"}, {"failed": True, "msg": "b"}]}, "a (and 1 more of its items)"),
 ]
 
 
