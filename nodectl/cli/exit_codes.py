@@ -13,7 +13,8 @@ def code_of(error: BaseException) -> ExitCode:
 
     A journal that cannot be written any more counts as BUG too: the run ended in the middle, and its record with it.
     """
-    if isinstance(error, (click.Abort, KeyboardInterrupt)):
+    # click writes a line when it is interrupted; where the terminal is gone, which was the interrupt, that fails in turn.
+    if isinstance(error, (click.Abort, KeyboardInterrupt)) or isinstance(error.__context__, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
     if isinstance(error, (Mistakes, click.ClickException)):
         return ExitCode.INPUT_WRONG

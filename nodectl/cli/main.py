@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
 from typing import NoReturn
@@ -58,10 +59,25 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    signal.signal(signal.SIGTERM, _interrupt)
+    _open_standard_streams()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
     code = run(sys.argv[1:])
-    sys.stdout.flush()
+    with suppress(OSError):
+        sys.stdout.flush()
     sys.exit(code)
+
+
+def _open_standard_streams() -> None:
+    """Closed ones (`>&-`) are opened on /dev/null: else the journal would get number 1, and a child's output would land in it."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    # Python has None for a stream that was closed when it began.
+    sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
@@ -80,7 +96,8 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.DONE)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  a process edge: nothing may reach the user as a traceback
-        show(error, settings, arguments)
+        with suppress(OSError):  # standard error may be gone with the terminal; the exit code still tells
+            show(error, settings, arguments)
         return int(code_of(error))
 
 
@@ -90,7 +107,7 @@ def show(error: BaseException, settings: Settings, arguments: Sequence[str]) -> 
         click.echo(render_mistakes(error.diagnostics, settings.format), err=settings.format == "human")
     elif isinstance(error, click.ClickException):
         error.show()
-    elif isinstance(error, (click.Abort, KeyboardInterrupt)):
+    elif code_of(error) == ExitCode.INTERRUPTED:
         click.echo("interrupted", err=True)
     elif isinstance(error, JournalLost):
         click.echo(f"nodectl stopped: {error}\n  help: make room there, or give another --run-dir; then run the same command again", err=True)

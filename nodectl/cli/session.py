@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
+import signal
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 from nodectl.cli.exit_codes import code_of
@@ -27,6 +28,8 @@ from nodectl.wire.event import Event
 from nodectl.wire.secret import Secret
 
 RUNS = Path(".nodectl") / "runs"
+# Ctrl-C, the stop of a service manager, a terminal that is gone.
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def make_run_folder(wanted: Path | None) -> Path:
@@ -55,14 +58,37 @@ class Session:
         self._started = time.monotonic()
         self.connections: Connections = Pool(limits, progress=self._progress, warn=self._warn)
         self._about = {"run_id": folder.name, "version": version(), **about}
+        self._handlers: dict[signal.Signals, Any] = {}
+        self._stopping = False
 
     def __enter__(self) -> Session:
+        self._catch_stops()
         _point_latest(self.folder)
         self._live.__enter__()
         self.tell("run.start", **self._about)
         return self
 
+    def _catch_stops(self) -> None:
+        if threading.current_thread() is threading.main_thread():  # Python lets no other thread do it
+            # What is ignored stays so: nohup does it, and shells for what they start in the background.
+            wanted = [number for number in STOPS if signal.getsignal(number) is not signal.SIG_IGN]
+            self._handlers = {number: signal.signal(number, self._stop) for number in wanted}
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        """The first stop ends the run; what comes after it, or while the run ends anyhow, would only spoil its end, which takes seconds.
+
+        The lines are closed at once: whoever waits for a node hears of it, and what runs on the nodes is ended. Raising alone would not
+        do: pools of threads wait for their threads, and those for their nodes.
+        """
+        if self._stopping:
+            return
+        self._stopping = True
+        threading.Thread(target=self.connections.close, name="nodectl-stop", daemon=True).start()
+        raise KeyboardInterrupt
+
     def emit(self, event: Event) -> None:
+        if self._stopping and threading.current_thread() is not threading.main_thread():
+            return  # "lost", says a thread whose line we have just closed
         masked = self._redactor.event(event)
         with self._lock:  # the journal and the screen show the same order
             self._journal(masked)
@@ -89,6 +115,7 @@ class Session:
         return int(self.summary().exit_code)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._stopping = True
         try:
             self.connections.close()
         finally:
@@ -97,6 +124,8 @@ class Session:
                     self._end(error)
             finally:
                 self._live.stop()
+                for number, handler in self._handlers.items():
+                    signal.signal(number, handler)
 
     def _end(self, error: BaseException | None) -> None:
         """run.end, report.json and the closing table, whatever ended the run."""

@@ -7,8 +7,10 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar, cast
 
 from rich.console import Console
 from rich.live import Live as RichLive
@@ -25,16 +27,43 @@ PLAIN_WIDTH = 160
 ROWS = 12
 # Redraws per second: enough for the seconds to tick, too few to be seen in `top`.
 REDRAWS = 4
+Result = TypeVar("Result")
 
 
-class QuietPipe(Console):
-    """A console whose reader may go away (`| head`): the run goes on, and the journal has everything."""
+class Output:
+    """A stream that may die under a run: its reader goes away (`| head`), its disk fills, its terminal is closed. What is written then is
+    thrown away, and the run goes on: the journal has everything."""
 
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream: IO[str] | None = stream
+        self.encoding = getattr(stream, "encoding", None) or "utf-8"
+
+    def write(self, text: str) -> int:
+        return self._attempt(lambda stream: stream.write(text), len(text))
+
+    def flush(self) -> None:
+        self._attempt(lambda stream: stream.flush(), None)
+
+    def isatty(self) -> bool:
+        return self._attempt(lambda stream: stream.isatty(), False)
+
+    def fileno(self) -> int:
+        if self._stream is None:
+            raise OSError("the output is gone")
+        return self._stream.fileno()
+
+    def _attempt(self, act: Callable[[IO[str]], Result], otherwise: Result) -> Result:
+        if self._stream is None:
+            return otherwise
+        try:
+            return act(self._stream)
+        except OSError:
+            stream, self._stream = self._stream, None
+            with suppress(OSError, ValueError):  # what is still buffered goes nowhere, or Python would complain once more at its own end
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, stream.fileno())
+                os.close(nowhere)
+            return otherwise
 
 
 def console_for(stream: IO[str] | None = None) -> Console:
@@ -43,7 +72,7 @@ def console_for(stream: IO[str] | None = None) -> Console:
     if isinstance(out, io.TextIOWrapper):
         out.reconfigure(errors="backslashreplace")  # what a node says need not be text in this terminal's encoding
     width = None if out.isatty() else PLAIN_WIDTH
-    return QuietPipe(file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return Console(file=cast(IO[str], Output(out)), width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 class Live:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from nodectl.transport.channel import Unreachable
@@ -18,12 +19,39 @@ from nodectl.transport.route import Hop
 Address = tuple[Any, ...]
 
 
-def tcp(hop: Hop, deadline: float) -> socket.socket:
-    """A connected socket before ``deadline`` (time.monotonic()). Raises Unreachable: dns, refused, timeout."""
-    addresses = _resolve(hop, deadline)
+# How often a wait that nothing can wake looks whether the run is over.
+LOOK = 0.1
+
+
+class Over:
+    """The end of the run, as a login under way sees it: no new wait begins, and the one for a connection ends."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def come(self) -> None:
+        self._event.set()
+
+    def check(self, who: object) -> None:
+        """Raises Unreachable."""
+        if self._event.is_set():
+            raise Unreachable("closed", f"{who}: the run is over, its connections are closed")
+
+    def wait(self, seconds: float) -> None:
+        self._event.wait(seconds)
+
+
+def tcp(hop: Hop, deadline: float, over: Over, opened: Callable[[socket.socket], None]) -> socket.socket:
+    """A connected socket before ``deadline`` (time.monotonic()). Raises Unreachable: dns, refused, timeout, closed.
+
+    ``opened`` hears of each socket before it is connected: shutting it down ends the wait.
+    """
+    addresses = _resolve(hop, deadline, over)
     errors: list[OSError] = []
     for index, (family, kind, protocol, _, address) in enumerate(addresses):
         sock = socket.socket(family, kind, protocol)
+        opened(sock)
+        over.check(hop)
         # A dead first address must leave time for the others.
         sock.settimeout(max(0.1, (deadline - time.monotonic()) / (len(addresses) - index)))
         try:
@@ -34,6 +62,7 @@ def tcp(hop: Hop, deadline: float) -> socket.socket:
         else:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return sock
+    over.check(hop)
     raise _not_connected(hop, errors)
 
 
@@ -47,7 +76,7 @@ def _not_connected(hop: Hop, errors: list[OSError]) -> Unreachable:
     return Unreachable("timeout", f"{hop}: {worst.strerror or worst}", "is the node up, and is there a route to it?")
 
 
-def _resolve(hop: Hop, deadline: float) -> list[Address]:
+def _resolve(hop: Hop, deadline: float, over: Over) -> list[Address]:
     """getaddrinfo knows no time limit, so it runs beside us; a resolver that never answers leaves one idle thread."""
     answer: queue.SimpleQueue[list[Address] | OSError] = queue.SimpleQueue()
 
@@ -60,13 +89,19 @@ def _resolve(hop: Hop, deadline: float) -> list[Address]:
             answer.put(OSError(0, "not a host name"))
 
     threading.Thread(target=ask, name="nodectl-resolve", daemon=True).start()
-    try:
-        found = answer.get(timeout=max(0.1, deadline - time.monotonic()))
-    except queue.Empty:
-        raise NoAnswer("dns", f"{hop}: the name {hop.address} was not resolved in time", "does the resolver answer? set ansible_host to an address") from None
+    while (found := _next(answer)) is None:
+        over.check(hop)
+        if time.monotonic() > deadline:
+            raise NoAnswer("dns", f"{hop}: the name {hop.address} was not resolved in time", "does the resolver answer? set ansible_host to an address")
     if isinstance(found, OSError):
         raise Unreachable("dns", f"{hop}: the name {hop.address} does not resolve: {found.strerror}", "check the name, or set ansible_host") from None
     return found
+
+
+def _next(answer: queue.SimpleQueue[list[Address] | OSError]) -> list[Address] | OSError | None:
+    with contextlib.suppress(queue.Empty):
+        return answer.get(timeout=LOOK)
+    return None
 
 
 class Proxied(socket.socket):

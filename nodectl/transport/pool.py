@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from nodectl.transport.bundle import bundle
 from nodectl.transport.channel import BecomeTarget, Connections, Limits, Lost, Target, Unreachable
+from nodectl.transport.dial import Over
 from nodectl.transport.gate import Gates
 from nodectl.transport.known_hosts import Refused
 from nodectl.transport.local import LocalLine
@@ -71,7 +73,10 @@ class Pool(Connections):
         self._lock = threading.Lock()
         self._nodes: dict[str, _Node] = {}
         self._fresh: list[AgentChannel] = []
+        self._opening: list[Link] = []
+        self._over = Over()
         self._closed = False
+        self._all_closed = threading.Event()
 
     def channel(self, target: Target, become: BecomeTarget | None = None) -> AgentChannel:
         node = self._node(target.host)
@@ -91,7 +96,8 @@ class Pool(Connections):
     def fresh(self, target: Target) -> AgentChannel:
         link = None if target.connection == "local" else self._dial(target)
         try:
-            opened = self._start(target, None, link, Reports(self._reports.progress, closed=link.close if link else lambda: None))
+            with self._abortable(link):
+                opened = self._start(target, None, link, Reports(self._reports.progress, closed=link.close if link else lambda: None))
         except SessionRefused as error:
             raise _no_session(target.host, error) from None
         except Unreachable:
@@ -111,22 +117,33 @@ class Pool(Connections):
                 node.lost = None
 
     def close(self) -> None:
-        """Everything ends side by side; what does not end in time is dropped with its socket."""
+        """Everything ends side by side, logins under way too; what does not end in time is dropped with its socket. Who calls it a
+        second time waits for the first."""
         with self._lock:
-            self._closed = True
+            first, self._closed = not self._closed, True
             nodes, self._nodes = list(self._nodes.values()), {}
             fresh, self._fresh = self._fresh, []
-        works = [lambda node=node: self._shut(node) for node in nodes] + [channel.close for channel in fresh]
+            opening = list(self._opening)
+        if not first:
+            self._all_closed.wait(CLOSE_LIMIT)
+            return
+        self._over.come()
+        for link in opening:
+            link.abort()
+        self._end_side_by_side([lambda node=node: self._shut(node) for node in nodes] + [channel.close for channel in fresh])
+        for node in nodes:
+            for link in _links(node):
+                link.abort()
+        self._watchdog.stop()
+        self._all_closed.set()
+
+    def _end_side_by_side(self, works: list[Callable[[], None]]) -> None:
         threads = [threading.Thread(target=work, name="nodectl-close", daemon=True) for work in works]
         for thread in threads:
             thread.start()
         end = time.monotonic() + CLOSE_LIMIT
         for thread in threads:
             thread.join(max(0.0, end - time.monotonic()))
-        for node in nodes:
-            for link in _links(node):
-                link.abort()
-        self._watchdog.stop()
 
     # -- opening
 
@@ -161,9 +178,25 @@ class Pool(Connections):
 
     def _dial(self, target: Target) -> Link:
         try:
-            return Dialer(self._router.route(target), self._gates, self._limits.connect, self._warn).dial()
+            dialer = Dialer(self._router.route(target), self._gates, self._limits.connect, self._warn, self._over)
+            with self._abortable(dialer.link):
+                return dialer.dial()
         except Refused as error:
             raise Unreachable("host_key", f"{target.host}: {error.reason}", error.hint) from None
+
+    @contextlib.contextmanager
+    def _abortable(self, link: Link | None) -> Iterator[None]:
+        """``close`` ends what is done inside, where nothing else holds ``link`` yet."""
+        if link is None:
+            yield
+            return
+        with self._lock:
+            self._opening.append(link)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._opening.remove(link)
 
     def _start(self, target: Target, become: BecomeTarget | None, link: Link | None, reports: Reports) -> AgentChannel:
         begin = time.monotonic()

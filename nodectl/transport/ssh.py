@@ -19,6 +19,7 @@ from paramiko.ssh_exception import ChannelException, IncompatiblePeer, SSHExcept
 from nodectl.transport import dial
 from nodectl.transport.channel import Unreachable
 from nodectl.transport.credentials import Login
+from nodectl.transport.dial import Over
 from nodectl.transport.gate import Gates, NoAnswer
 from nodectl.transport.known_hosts import HostKey, Refused
 from nodectl.transport.line import Chunk
@@ -122,9 +123,8 @@ class Link:
             raise Unreachable("closed", reason, "may the account run commands (shell, ForceCommand)?") from None
         return SshLine(channel, self)
 
-    def extend(self, sock: socket.socket | Tunnel) -> None:
-        if isinstance(sock, socket.socket):
-            self._sockets.append(sock)
+    def extend(self, sock: socket.socket) -> None:
+        self._sockets.append(sock)
 
     def joined(self, connection: Connection) -> None:
         self._connections.append(connection)
@@ -142,7 +142,7 @@ class Link:
 
     def abort(self) -> None:
         """Everything on this connection ends now. Only the first socket is real; the others run inside it."""
-        for sock in self._sockets:
+        for sock in list(self._sockets):
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
@@ -215,13 +215,19 @@ class SshLine:
 class Dialer:
     """Makes one Link within ``seconds``, the time in our own queues not counted."""
 
-    def __init__(self, hops: Sequence[Hop], gates: Gates, seconds: float, warn: Callable[[str], None]) -> None:
+    def __init__(self, hops: Sequence[Hop], gates: Gates, seconds: float, warn: Callable[[str], None], over: Over) -> None:
         self._hops = hops
+        self._over = over
         self._gates = gates
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
         self._warn = warn
         self._link = Link()
+
+    @property
+    def link(self) -> Link:
+        """What ``dial`` will return; ``abort`` on it ends the login."""
+        return self._link
 
     def dial(self) -> Link:
         """Raises Unreachable; nothing stays open then."""
@@ -261,14 +267,14 @@ class Dialer:
                         f"{hop}: the server hung up {attempt} times during the handshake ({dropped})",
                         "does it drop logins (MaxStartups, PerSourcePenalties, fail2ban), or is it no SSH server?",
                     ) from None
-                time.sleep(pause)
+                self._over.wait(pause)
 
     def _left(self) -> float:
         return self._deadline - time.monotonic()
 
     def _login(self, index: int, hop: Hop) -> None:
+        self._over.check(hop)
         sock = self._socket(index, hop)
-        self._link.extend(sock)
         connection = self._connection(hop, sock)
         try:
             with self._link.cutoff(self._left()):
@@ -301,7 +307,11 @@ class Dialer:
     def _socket(self, index: int, hop: Hop) -> socket.socket | Tunnel:
         if index:
             return self._tunnel(hop)
-        return dial.proxied(hop) if hop.proxy_command else dial.tcp(hop, self._deadline)
+        if not hop.proxy_command:
+            return dial.tcp(hop, self._deadline, self._over, self._link.extend)
+        sock = dial.proxied(hop)
+        self._link.extend(sock)
+        return sock
 
     def _tunnel(self, hop: Hop) -> Tunnel:
         """Through the hop before. It resolves the name, so that names of an inner network work."""

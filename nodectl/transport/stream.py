@@ -69,6 +69,7 @@ class AgentChannel:
         self._closing = False
         self._ended = threading.Event()
         self._heard = time.monotonic()
+        self._reporting = False
         self._err = Tail()
         self._reader = threading.Thread(target=self._listen, name=f"nodectl-{host}", daemon=True)
         self._reader.start()
@@ -173,11 +174,20 @@ class AgentChannel:
         if frame.type == "outcome":
             self._settle(int(frame.head["id"]), frame.head["outcome"])
         elif frame.type == "progress":
-            self._reports.progress(self.host, str(frame.head.get("text", "")))
+            self._report(str(frame.head.get("text", "")))
         elif frame.type == "crash":
             self._crashed(frame.head.get("id"), str(frame.head.get("traceback", "")))
         elif frame.type not in ("beat", "bye"):
             raise BadFrame(f"unexpected frame '{frame.type}'")
+
+    def _report(self, text: str) -> None:
+        """A person may hold the screen (Ctrl-S, a pager): then it is not the node that is silent."""
+        self._reporting = True
+        try:
+            self._reports.progress(self.host, text)
+        finally:
+            self._heard = time.monotonic()
+            self._reporting = False
 
     def _settle(self, step_id: int, outcome: dict[str, Any]) -> None:
         result = outcome_from_json(outcome)
@@ -199,7 +209,7 @@ class AgentChannel:
     # -- the end
 
     def check(self, now: float) -> None:
-        if now - self._heard > self._silence:
+        if now - self._heard > self._silence and not self._reporting:
             self._lose(f"no byte from the agent for {self._silence:g} s", _SILENCE_HINT)
 
     def excuse(self, seconds: float) -> None:

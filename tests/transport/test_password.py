@@ -14,6 +14,7 @@ import pytest
 from paramiko.common import AUTH_FAILED, AUTH_PARTIALLY_SUCCESSFUL, AUTH_SUCCESSFUL
 
 from nodectl.transport.channel import Target, Unreachable
+from nodectl.transport.dial import Over
 from nodectl.transport.gate import Gates
 from nodectl.transport.route import Router
 from nodectl.transport.ssh import Dialer, Link
@@ -88,7 +89,7 @@ def no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def dial(target: Target) -> Link:
-    return Dialer(Router().route(target), Gates(), 10.0, print).dial()
+    return Dialer(Router().route(target), Gates(), 10.0, print, Over()).dial()
 
 
 LOGINS = {

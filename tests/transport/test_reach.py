@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from nodectl.transport.channel import Limits, Target, Unreachable
+from nodectl.transport.dial import Over
 from nodectl.transport.gate import Gate, Gates, NoAnswer
 from nodectl.transport.pool import Pool
 from nodectl.transport.route import Router
@@ -131,7 +132,7 @@ def test_forty_logins_on_a_server_that_drops_them(sshd: Callable[..., object]) -
     with sshd("MaxStartups 5:100:5") as server:  # type: ignore[attr-defined]
 
         def login(number: int) -> Link:
-            return Dialer(Router().route(server.target(f"n{number}")), gates, 20.0, print).dial()
+            return Dialer(Router().route(server.target(f"n{number}")), gates, 20.0, print, Over()).dial()
 
         with ThreadPoolExecutor(40) as threads:
             links = list(threads.map(login, range(40)))

@@ -228,6 +228,29 @@ def test_silence_is_counted_from_the_last_byte_of_standard_output(line: Scripted
         pending.result(5)
 
 
+def test_a_report_that_is_held_up_is_not_the_silence_of_the_node(line: ScriptedLine) -> None:
+    """Ctrl-S, or a pager that nobody scrolls: whoever prints waits, and the reader with it."""
+    held, released = threading.Event(), threading.Event()
+
+    def progress(host: str, text: str) -> None:
+        held.set()
+        assert released.wait(10)
+
+    watchdog = Watchdog(silence=30.0)
+    channel = AgentChannel("n1", "n1", line, Started({}, Decoder(), []), 30.0, watchdog, Reports(progress))
+    line.said.put(Chunk(encode({"t": "progress", "id": 1, "text": "installing"})))
+    assert held.wait(10)
+    channel.check(time.monotonic() + 1000)
+    assert channel.alive
+    released.set()
+    sent = channel.submit(Step(1, "a", {}))
+    line.said.put(Chunk(outcome(1)))
+    assert not sent.result(10).failed
+    channel.check(time.monotonic() + 1000)
+    assert not channel.alive
+    watchdog.stop()
+
+
 def test_closing_says_bye_and_is_no_loss(line: ScriptedLine, channel: AgentChannel, heard: Heard) -> None:
     pending = channel.submit(Step(1, "a", {}))
     channel.close()
