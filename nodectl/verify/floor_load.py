@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +18,7 @@ _BASE = {"network.": "B/s", "node.": "B/s", "disk.": "B/s", "phase.": "B/s", "cl
 _NEEDED = ("metric", "floor", "unit", "statistic", "source", "date", "bound", "bound_reason")
 _MATCHED = ("sku", "fabric", "collective", "device")
 _KEYS = frozenset([*_NEEDED, *_MATCHED, "reason", "nodes", "gpus", "size"])
-_DATE = re.compile(r"^[0-9]{4}-[0-9]{2}(-[0-9]{2})?$")
+_DATE = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?")
 
 
 class FloorError(ValueError):
@@ -53,14 +55,19 @@ class Floor:
         return (
             metric.partition(":")[0] == self.metric
             and all(str(conditions.get(key, "")) == value for key, value in self.match)
-            and (self.nodes is None or self.nodes[0] <= int(conditions.get("nodes", 0)) <= self.nodes[1])
+            and (self.nodes is None or self.nodes[0] <= _figure(conditions.get("nodes")) <= self.nodes[1])
             and (self.gpus is None or conditions.get("gpus") == self.gpus)
-            and float(conditions.get("bytes", 0.0)) >= self.size
+            and (not self.size or _figure(conditions.get("bytes")) >= self.size)
         )
 
     def cite(self) -> str:
         where = ", ".join(value for _, value in self.match)
         return f"{self.source} ({where}, {self.date})" if where else f"{self.source} ({self.date})"
+
+
+def _figure(value: object) -> float:
+    """A condition as a number; what a node gave instead of one fits no range."""
+    return float(value) if isinstance(value, (int, float)) and abs(value) <= sys.float_info.max else math.nan
 
 
 def load_floors(folder: Path) -> tuple[Floor, ...]:
@@ -86,7 +93,7 @@ def _floor(entry: Mapping[str, Any], where: str) -> Floor:
     try:
         if unit(str(entry["unit"])).base != base:
             raise UnitError(f"{entry['metric']} is measured in {base}, not in {entry['unit']}")
-        value, bound = (to_base(float(entry[key]), str(entry["unit"]), base) for key in ("floor", "bound"))
+        value, bound = (to_base(_number(entry[key]), str(entry["unit"]), base) for key in ("floor", "bound"))
         size = quantity(entry.get("size", 0), "B")
     except (UnitError, TypeError, ValueError) as error:
         raise FloorError(f"{where}: wrong unit or number: {error}") from None
@@ -97,7 +104,21 @@ def _floor(entry: Mapping[str, Any], where: str) -> Floor:
         raise FloorError(f"{where}: {above}: every healthy node would fail")
     match = tuple((key, str(entry[key])) for key in _MATCHED if key in entry)
     texts = {key: str(entry.get(key, "")) for key in ("metric", "statistic", "source", "date", "bound_reason", "reason")}
-    return Floor(**texts, floor=value, unit=base, bound=bound, match=match, nodes=_nodes(entry.get("nodes"), where), gpus=entry.get("gpus"), size=size)
+    nodes, gpus = _nodes(entry.get("nodes"), where), _gpus(entry.get("gpus"), where)
+    return Floor(**texts, floor=value, unit=base, bound=bound, match=match, nodes=nodes, gpus=gpus, size=size)
+
+
+def _number(value: object) -> float:
+    """Finite: a floor or bound of nan compares with nothing, and a bound of inf bounds nothing."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
+        raise TypeError(f"{value!r} is not a finite number")
+    return float(value)
+
+
+def _gpus(value: object, where: str) -> int | None:
+    if value is None or (type(value) is int and value >= 1):
+        return value
+    raise FloorError(f"{where}: gpus is {value!r}; expected a count per node")
 
 
 def _check_keys(entry: Mapping[str, Any], where: str) -> None:
@@ -107,7 +128,7 @@ def _check_keys(entry: Mapping[str, Any], where: str) -> None:
     missing = [key for key in _NEEDED if entry.get(key) in (None, "")]
     if missing:
         raise FloorError(f"{where}: missing {', '.join(missing)}: a floor without its origin and its bound cannot be defended")
-    if not _DATE.match(str(entry["date"])):
+    if not _DATE.fullmatch(str(entry["date"])):
         raise FloorError(f"{where}: date {entry['date']!r}; expected YYYY-MM or YYYY-MM-DD, the day the source was read")
 
 
@@ -121,8 +142,8 @@ def _base_unit(metric: str, where: str) -> str:
 def _nodes(value: Sequence[int] | int | None, where: str) -> tuple[int, int] | None:
     if value is None:
         return None
-    ends = (value, value) if isinstance(value, int) else tuple(value)
-    if len(ends) != 2 or not all(isinstance(end, int) for end in ends) or not 1 <= ends[0] <= ends[1]:
+    ends = tuple(value) if isinstance(value, (list, tuple)) else (value, value)
+    if len(ends) != 2 or not all(type(end) is int for end in ends) or not 1 <= ends[0] <= ends[1]:
         raise FloorError(f"{where}: nodes is {value!r}; expected a count or [from, to]")
     return (ends[0], ends[1])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -53,7 +54,7 @@ def bandwidth(collective: str, size: int, ranks: int, seconds: float) -> Bandwid
     factor = _FACTOR[collective]
     if ranks < 2:
         raise Undefined(f"busbw of {collective} is not defined for {ranks} rank: nothing travels")
-    if seconds <= 0 or size <= 0:
+    if not (0 < seconds < math.inf and 0 < size < math.inf):
         raise Undefined(f"busbw of {collective} needs a size and a time above zero, not {size} B in {seconds} s")
     algbw = size / seconds
     return Bandwidth(algbw, algbw * factor(ranks))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nodectl.verify.answer import Answer, Garbled
 from nodectl.verify.parse.workload import GroupOutput, group_output
 from nodectl.verify.session import Gone, Session
 from nodectl.verify.suite_load import SuiteStep
@@ -79,13 +80,25 @@ def _attempt(members: Sequence[Member], step: SuiteStep, sizes: Sequence[int]) -
         chosen = master.session.ask("probe_free_port", {"address": master.address}, PORT_DEADLINE)
     except Gone as gone:
         return GangResult(GroupOutput(), ranks, {master.host: gone})
-    if chosen.failed:
-        return GangResult(GroupOutput(), ranks, blamed={master.host: chosen.msg})
+    try:
+        port = _port(chosen)
+    except Garbled as garbled:
+        return GangResult(GroupOutput(), ranks, blamed={master.host: str(garbled)})
     with ThreadPoolExecutor(len(members), thread_name_prefix="gang") as pool:
-        orders = [_order(members, index, int(chosen.values["port"]), step, sizes) for index in range(len(members))]
+        orders = [_order(members, index, port, step, sizes) for index in range(len(members))]
         jobs = [pool.submit(_one, member, order, step.deadline) for member, order in zip(members, orders, strict=True)]
         results = {member.host: job.result() for member, job in zip(members, jobs, strict=True)}
     return _together(members, results, ranks)
+
+
+def _port(outcome: Outcome) -> int:
+    """Raises Garbled, also where the node said that it has none."""
+    if outcome.failed:
+        raise Garbled(outcome.msg)
+    port = int(Answer("probe_free_port", outcome.values).number("port", 1))
+    if port > 65535:
+        raise Garbled(f"probe_free_port gave {port}; expected a TCP port")
+    return port
 
 
 def _one(member: Member, order: Mapping[str, Any], deadline: float) -> Outcome | Gone:

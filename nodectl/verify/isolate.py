@@ -6,6 +6,7 @@ fault when even its best pair is below what is expected while other nodes' pairs
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -22,11 +23,15 @@ Blame = Literal["none", "node", "unclear"]
 
 @dataclass(frozen=True)
 class PairResult:
-    """One measured pair. ``busbw`` in B/s, or None with ``error``."""
+    """One measured pair. ``busbw`` in B/s, or None with ``error``; what is no number above or at zero counts as no figure."""
 
     pair: tuple[str, str]
     busbw: float | None
     error: str = ""
+
+    @property
+    def figure(self) -> float | None:
+        return self.busbw if self.busbw is not None and 0 <= self.busbw < math.inf else None
 
     def other(self, host: str) -> str:
         return self.pair[1] if self.pair[0] == host else self.pair[0]
@@ -77,14 +82,14 @@ def slow_paths(results: Sequence[PairResult], findings: Mapping[str, Finding], r
         if any(end.blame != "none" or end.best is None for end in ends):
             continue
         bar = ratio * min(end.best or 0.0 for end in ends)
-        if result.busbw is None or result.busbw < bar:
+        if result.figure is None or result.figure < bar:
             reach = f"though both ends reach at least {human(bar / ratio, 'B/s')} with others"
             texts.append(f"path {result.pair[0]} - {result.pair[1]}: {_figure(result)}, {reach}: a cable or a switch between them")
     return texts
 
 
 def _best(host: str, results: Sequence[PairResult]) -> float | None:
-    values = [result.busbw for result in results if host in result.pair and result.busbw is not None]
+    values = [result.figure for result in results if host in result.pair and result.figure is not None]
     return max(values) if values else None
 
 
@@ -121,4 +126,4 @@ def _cannot_tell(best: Mapping[str, float | None]) -> str:
 
 
 def _figure(result: PairResult) -> str:
-    return human(result.busbw, "B/s") if result.busbw is not None else f"no figure ({result.error})"
+    return human(result.figure, "B/s") if result.figure is not None else f"no figure ({result.error or result.busbw})"

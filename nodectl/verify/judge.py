@@ -6,8 +6,9 @@ and unknown is never a pass. A node is as good as the worst of its checks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from nodectl.verify.floor_load import Floor, best_floor
@@ -57,6 +58,8 @@ def reasons(checks: Sequence[Check]) -> list[str]:
 def _check(measurement: Measurement, host: str, floors: Sequence[Floor], expectations: Sequence[Expectation]) -> Check:
     if measurement.value is None or measurement.error:
         return _result(measurement, host, "unknown", measurement.error or "no value could be had")
+    if isinstance(measurement.value, float) and not math.isfinite(measurement.value):
+        return _result(replace(measurement, value=None), host, "unknown", f"the value is {measurement.value}: no measurement gives that")
     mine = [expectation for expectation in expectations if expectation.about(measurement.name, host)]
     floor = best_floor(floors, measurement.name, measurement.conditions)
     if floor is not None:
@@ -82,12 +85,16 @@ def _compare(measurement: Measurement, host: str, expectation: Expectation) -> C
 def _holds(measurement: Measurement, expectation: Expectation) -> tuple[bool, float | bool | str]:
     """Raises UnitError when the two are not of one kind."""
     value, wanted = measurement.value, expectation.value
+    base = unit(measurement.unit).base
     if expectation.op == "equals":
+        if unit(expectation.unit).base != base:
+            raise UnitError(f"{measurement.unit} and {expectation.unit} are of two kinds")
         return value == wanted, wanted
     if isinstance(value, (str, bool)) or isinstance(wanted, (str, bool)) or value is None:
         raise UnitError(f"{value!r} and {wanted!r} are not both numbers")
-    base = unit(measurement.unit).base
     number, bar = to_base(value, measurement.unit, base), to_base(wanted, expectation.unit, base)
+    if not math.isfinite(bar):
+        raise UnitError(f"{wanted} is no bar")
     return (number >= bar if expectation.op == "at_least" else number <= bar), bar
 
 
@@ -107,7 +114,10 @@ def _shown(value: float | bool | str | None, name: str) -> str:
         return "yes" if value else "no"
     if isinstance(value, str) or value is None:
         return str(value)
-    return human(value, unit(name).base)
+    try:
+        return human(value, unit(name).base)
+    except UnitError:
+        return f"{value:g} {name}"
 
 
 def _conditions(measurement: Measurement) -> str:

@@ -20,6 +20,7 @@ from nodectl.verify.session import Gone
 from nodectl.verify.suite_load import SuiteStep
 from nodectl.verify.units import human
 
+Gang = Callable[[Sequence[Member], SuiteStep, Sequence[int]], GangResult]
 COLLECTIVE = "all_reduce"
 # A group is as fast as its slowest pair on a real network. Lab hosts share the cores of one machine: there the time grows with
 # the number of ranks, so the bar shrinks by 2/n. Half of that, because nothing milder is a fault by itself (see isolate.py).
@@ -69,15 +70,15 @@ def sizes_of(step: SuiteStep, members: Sequence[Member]) -> tuple[int, ...]:
     return step.gpu_sizes if members[0].backend == "nccl" else step.sizes
 
 
-def measure_pairs(members: Sequence[Member], step: SuiteStep, fleet: Fleet, tell: Callable[[str], None]) -> PairsOutcome:
-    """Round robin, the pairs of a round at once; then suspects once more with nodes that did well."""
+def measure_pairs(members: Sequence[Member], step: SuiteStep, fleet: Fleet, tell: Callable[[str], None], gang: Gang = run_gang) -> PairsOutcome:
+    """Round robin, the pairs of a round at once; then suspects once more with nodes that did well. ``gang`` measures one group."""
     outcome = PairsOutcome()
     by_host = {member.host: member for member in members}
     size = max(sizes_of(step, members))
     plan = rounds(list(by_host), int(step.option("rounds")))
     for number, pairs in enumerate(plan, 1):
         tell(f"pairs, round {number} of {len(plan)}: {_names(pairs)}")
-        _round(pairs, by_host, step, outcome)
+        _round(pairs, by_host, step, outcome, gang)
     _isolate(outcome, fleet, size)
     for _ in range(RETESTS):
         good = [host for host, finding in outcome.findings.items() if finding.blame == "none"]
@@ -86,7 +87,7 @@ def measure_pairs(members: Sequence[Member], step: SuiteStep, fleet: Fleet, tell
         if not again:
             break
         tell(f"pairs again, suspects with nodes that did well: {_names(again)}")
-        _round(again, by_host, step, outcome)
+        _round(again, by_host, step, outcome, gang)
         _isolate(outcome, fleet, size)
     return outcome
 
@@ -95,13 +96,13 @@ def _names(pairs: Sequence[Pair]) -> str:
     return ", ".join(f"{a} with {b}" for a, b in pairs)
 
 
-def _round(pairs: Sequence[Pair], by_host: Mapping[str, Member], step: SuiteStep, outcome: PairsOutcome) -> None:
+def _round(pairs: Sequence[Pair], by_host: Mapping[str, Member], step: SuiteStep, outcome: PairsOutcome, gang: Gang) -> None:
     alive = [pair for pair in pairs if not outcome.gone.keys() & set(pair)]
     if not alive:
         return
     groups = [[by_host[a], by_host[b]] for a, b in alive]
     with ThreadPoolExecutor(len(groups), thread_name_prefix="pair") as pool:
-        results = list(pool.map(lambda group: run_gang(group, step, sizes_of(step, group)), groups))
+        results = list(pool.map(lambda group: gang(group, step, sizes_of(step, group)), groups))
     for pair, result in zip(alive, results, strict=True):
         outcome.gone.update(result.gone)
         # A partner that was lost says nothing about the one that is left.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nodectl.verify.answer import Answer, Garbled
 from nodectl.verify.gang import workload_source
 from nodectl.verify.judge import Expectation
 from nodectl.verify.measurement import Measurement
@@ -22,6 +23,8 @@ from nodectl.wire.outcome import Outcome
 UNLIMITED = float(2**63 - 1)
 # Where the role `torch` makes its environment when the inventory names no interpreter and the node's python3 has no torch.
 ROLE_VENV = "/opt/nodectl/torch/bin/python"
+# What fabric_facts may call a fabric; another word is not a network that floors and NCCL know.
+FABRICS = frozenset(["ib", "roce", "efa", "tcp"])
 # One slow answer says little about a clock; the quickest of three on a warm channel is good to a few milliseconds.
 CLOCK_TRIES = 3
 
@@ -48,7 +51,7 @@ def login(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> 
         return unknown("limits.memlock", host, "fresh login", outcome.msg)
     reading = Reading()
     reading.must_be_true(Measurement("login.fresh", True, "bool", host, "ssh"), "a person must be able to log in")
-    limits = outcome.values.get("login") or {}
+    limits = Answer("probe_limits", outcome.values).part("login").values
     wanted = session.variables.get("base_memlock") or "unlimited"
     _limit(reading, host, "limits.memlock", limits.get("memlock"), wanted, "B", 1024.0, "ibv_reg_mr pins memory: base_memlock")
     if session.variables.get("base_nofile") not in (None, ""):
@@ -69,7 +72,8 @@ def _limit(reading: Reading, host: tuple[str, ...], name: str, found: Any, wante
         shown = "unlimited" if value >= UNLIMITED else f"{value / factor:.0f} {'KiB' if unit == 'B' else ''}".strip()
         reading.add(Measurement(name, shown, "text", host, "fresh login"), Expectation(name, "equals", "unlimited", "text", why, host[0]))
     else:
-        reading.add(Measurement(name, value, unit, host, "fresh login"), Expectation(name, "at_least", float(wanted) * factor, unit, why, host[0]))
+        bar = quantity(wanted, "count") * factor
+        reading.add(Measurement(name, value, unit, host, "fresh login"), Expectation(name, "at_least", bar, unit, why, host[0]))
 
 
 def _soft(found: Any) -> float | None:
@@ -86,23 +90,26 @@ def fabric(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) ->
     outcome = session.ask("fabric_facts", arguments, step.deadline)
     if outcome.failed:
         return unknown("fabric.kind", host, "fabric_facts", outcome.msg)
-    found = outcome.facts.get("nodectl_fabric", {})
+    found = Answer("fabric_facts", outcome.facts).part("nodectl_fabric")
+    kind, hcas, gpus, links = found.text("kind"), found.parts("hcas"), found.parts("gpus"), found.parts("interfaces")
+    if kind not in FABRICS:
+        raise Garbled(f"fabric_facts calls the fabric {kind!r}; expected one of {', '.join(sorted(FABRICS))}")
     tier = str(session.variables.get("network_tier", "best"))
-    facts.fabric = str(found.get("kind", "tcp")) if tier == "best" else "tcp"
+    facts.fabric = kind if tier == "best" else "tcp"
     reading = Reading()
     why = f"network_tier {tier}"
     if tier == "best" and facts.fabric == "tcp":
-        why += ", and only TCP was found: " + "; ".join(map(str, found.get("not_found", [])[:2]))
-    kind = Measurement("fabric.kind", facts.fabric, "text", host, "fabric_facts")
-    reading.add(kind, Expectation("fabric.kind", "equals", facts.fabric, "text", why, host[0]))
-    usable = [hca for hca in found.get("hcas", []) if hca.get("usable")]
+        why += ", and only TCP was found: " + "; ".join(found.texts("not_found")[:2])
+    measured = Measurement("fabric.kind", facts.fabric, "text", host, "fabric_facts")
+    reading.add(measured, Expectation("fabric.kind", "equals", facts.fabric, "text", why, host[0]))
+    usable = [hca for hca in hcas if hca.get("usable") is True]
     if facts.fabric in ("ib", "roce", "efa"):
-        unusable = "; ".join(f"{hca.get('name')}: {hca.get('reason')}" for hca in found.get("hcas", []) if not hca.get("usable"))
-        least = float(session.variables.get("expected_hcas") or 1)
+        unusable = "; ".join(f"{hca.get('name')}: {hca.get('reason')}" for hca in hcas if hca.get("usable") is not True)
+        least = quantity(session.variables.get("expected_hcas") or 1, "count")
         measurement = Measurement("fabric.hcas", float(len(usable)), "count", host, "fabric_facts", detail=unusable)
         reading.add(measurement, Expectation("fabric.hcas", "at_least", least, "count", "devices that are up and usable", host[0]))
-    facts.listed_gpus = len(found.get("gpus", []))
-    facts.links = {str(link["name"]): link for link in found.get("interfaces", []) if isinstance(link, Mapping) and "name" in link}
+    facts.listed_gpus = len(gpus)
+    facts.links = {str(link.get("name", "")): link for link in links}
     return reading
 
 
@@ -114,13 +121,15 @@ def route(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> 
     outcome = session.ask("probe_route", {"peers": list(peers.addresses)}, step.deadline)
     if outcome.failed:
         return unknown("network.route", host, "ip route get", outcome.msg)
-    facts.interface, facts.address = str(outcome.values.get("interface", "")), str(outcome.values.get("source", ""))
-    facts.mtu = int(outcome.values.get("mtu") or 0)
+    found = Answer("probe_route", outcome.values)
+    facts.interface, facts.address = found.text("interface"), found.address("source")
+    # An interface has an MTU; only "no route" has none.
+    facts.mtu = int(found.number("mtu", 1 if facts.interface else 0))
     # A link without a device below it (veth, lab) says nothing about a wire's speed.
     facts.virtual = not facts.links.get(facts.interface, {}).get("driver")
     reading = Reading()
-    found = Measurement("network.route", bool(facts.interface and facts.address), "bool", host, "ip route get", detail="; ".join(outcome.warnings))
-    reading.must_be_true(found, f"peers are reached over {facts.interface or 'an interface of this node'}")
+    way = Measurement("network.route", bool(facts.interface and facts.address), "bool", host, "ip route get", detail="; ".join(outcome.warnings))
+    reading.must_be_true(way, f"peers are reached over {facts.interface or 'an interface of this node'}")
     return reading
 
 
@@ -133,7 +142,7 @@ def clock(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> 
         if outcome.failed:
             return unknown("clock.offset", (session.host,), "probe_clock", outcome.msg)
         if facts.clock is None or took / 2 < facts.clock.uncertainty:
-            facts.clock = Clock(int(outcome.values["time_ns"]) / 1e9 - began - took / 2, took / 2)
+            facts.clock = Clock(Answer("probe_clock", outcome.values).number("time_ns") / 1e9 - began - took / 2, took / 2)
     return Reading()
 
 
@@ -161,10 +170,10 @@ def _scratch_mount(session: Session, step: SuiteStep, facts: NodeFacts) -> Readi
     outcome = session.ask("probe_storage_target", {"path": path}, step.deadline)
     if outcome.failed:
         return unknown("scratch.mounted", host, "probe_storage_target", outcome.msg)
-    found = outcome.values
-    facts.scratch_kind = str(found.get("kind") or "")
-    facts.scratch_mounted = found.get("target") == path and not found.get("is_tmpfs") and not found.get("is_overlay")
-    lies_on = f"{path} lies on {found.get('source')} ({found.get('fstype')}, mounted on {found.get('target')})"
+    found = Answer("probe_storage_target", outcome.values)
+    target, fstype, facts.scratch_kind = found.text("target"), found.text("fstype"), found.text("kind")
+    facts.scratch_mounted = not (found.truth("is_tmpfs") or found.truth("is_overlay")) and target == path
+    lies_on = f"{path} lies on {found.values.get('source')} ({fstype}, mounted on {target})"
     reading = Reading()
     reading.must_be_true(
         Measurement("scratch.mounted", facts.scratch_mounted, "bool", host, "/proc/self/mountinfo", {"path": path}, detail=lies_on),
@@ -172,7 +181,7 @@ def _scratch_mount(session: Session, step: SuiteStep, facts: NodeFacts) -> Readi
     )
     if facts.scratch_mounted:
         wanted = str(session.variables.get("nvme_scratch_fstype") or "xfs")
-        kind = Measurement("scratch.fstype", str(found.get("fstype")), "text", host, "/proc/self/mountinfo", {"path": path})
+        kind = Measurement("scratch.fstype", fstype, "text", host, "/proc/self/mountinfo", {"path": path})
         reading.add(kind, Expectation("scratch.fstype", "equals", wanted, "text", "nvme_scratch_fstype", host[0]))
     return reading
 
@@ -185,9 +194,9 @@ def _object_mount(session: Session, step: SuiteStep, facts: NodeFacts, path: str
     if outcome.failed:
         return unknown(name, host, "probe_object_mount", outcome.msg)
     reading = Reading()
-    if outcome.values.get("usable"):
+    usable, reason = Answer("probe_object_mount", outcome.values).truth("usable"), str(outcome.values.get("reason", ""))
+    if usable:
         facts.usable_mounts.add(path)
-    usable, reason = bool(outcome.values.get("usable")), str(outcome.values.get("reason", ""))
     reading.must_be_true(
         Measurement(name, usable, "bool", host, "list, write, read back", {"path": path}, detail=reason),
         "mounted, answers, " + ("written and read back" if cached else "can be listed"),
@@ -215,13 +224,16 @@ def torch(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> 
 
 
 def _torch_found(session: Session, facts: NodeFacts, python: str, found: Mapping[str, Any]) -> Reading:
-    facts.torch_python, facts.torch = python, str(found["torch"])
-    facts.gpus, facts.gpu_names = int(found["gpus"]), tuple(map(str, found["names"]))
+    said = Answer(f"torch_facts under {python}", found)
+    version, count, names = said.text("torch"), int(said.number("gpus")), tuple(said.texts("names"))
+    facts.torch_python, facts.torch, facts.gpus, facts.gpu_names = python, version, count, names
     reading = Reading()
-    conditions = {key: found[key] for key in ("torch", "python", "cuda", "nccl")}
+    conditions = {key: found.get(key) for key in ("torch", "python", "cuda", "nccl")}
     reading.must_be_true(Measurement("torch.import", True, "bool", (session.host,), f"{python} -c 'import torch'", conditions), f"torch {facts.torch}")
     expected = session.variables.get("expected_gpus")
-    least, why = (float(expected), "expected_gpus of the inventory") if expected not in (None, "") else (float(facts.listed_gpus), "GPUs that the driver lists")
+    least, why = float(facts.listed_gpus), "GPUs that the driver lists"
+    if expected not in (None, ""):
+        least, why = quantity(expected, "count"), "expected_gpus of the inventory"
     if least:
         detail = f"torch {facts.torch} sees {facts.gpus}: a GPU fell off the bus, or this torch was built without CUDA"
         measurement = Measurement("torch.gpus_seen", float(facts.gpus), "count", (session.host,), "torch.cuda.device_count", detail=detail)
@@ -257,9 +269,9 @@ def _figure(session: Session, name: str, outcome: Outcome, device: str, site: st
     if outcome.failed:
         return unknown(name, (session.host,), "fio", outcome.msg)
     found = outcome.values
-    conditions = {**(found.get("conditions") or {}), "device": device, "direct": found.get("direct")}
+    conditions = {**_mapping(found.get("conditions")), "device": device, "direct": found.get("direct")}
     buffered = "" if found.get("direct") else f"direct I/O is not available here ({found.get('direct_reason')}), measured through the page cache"
-    value, raw = float(found["bytes_per_second"]), "; ".join([*([buffered] if buffered else []), *map(str, found.get("notes") or [])])
+    value, raw = Answer("probe_fio", found).number("bytes_per_second"), "; ".join([*([buffered] if buffered else []), *_list(found.get("notes"))])
     reading = Reading()
     reading.add(Measurement(name, value, "B/s", (session.host,), str(found.get("method")), conditions, raw, simulated=device == "loop"))
     return _with_site_bar(reading, session, name, site)
@@ -271,6 +283,15 @@ def _with_site_bar(reading: Reading, session: Session, name: str, site: str) -> 
         return reading
     reading.expectations.append(Expectation(name, "at_least", quantity(wanted, "B/s"), "B/s", f"{site} of the inventory", session.host, "hosts.yaml"))
     return reading
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """What only describes a figure: without it the figure stands, and no floor fits that asks for it."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list) else []
 
 
 PHASES = ("batch_read", "model_load", "checkpoint_write")
@@ -295,12 +316,17 @@ def phases(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) ->
 def _phases_of(session: Session, path: str, outcome: Outcome, facts: NodeFacts) -> Reading:
     reading = Reading()
     for phase in PHASES:
-        name, found = f"phase.{phase}:{path}", outcome.values.get(phase)
-        if outcome.failed or not isinstance(found, Mapping):
-            reading.join([unknown(name, (session.host,), "probe_phases", outcome.msg or "the probe gave no figure")])
+        name = f"phase.{phase}:{path}"
+        if outcome.failed:
+            reading.join([unknown(name, (session.host,), "probe_phases", outcome.msg)])
             continue
-        conditions = {**(outcome.values.get("conditions") or {}), "cache": found.get("cache"), "device": "mount"}
-        value, method = float(found["bytes_per_second"]), str(outcome.values.get("method"))
+        try:
+            found = Answer("probe_phases", outcome.values).part(phase)
+            value, method = found.number("bytes_per_second"), str(outcome.values.get("method"))
+        except Garbled as garbled:
+            reading.join([unknown(name, (session.host,), "probe_phases", str(garbled))])
+            continue
+        conditions = {**_mapping(outcome.values.get("conditions")), "cache": found.values.get("cache"), "device": "mount"}
         # A host whose scratch disk is a loop device is one to rehearse on, and so is its store.
         reading.add(Measurement(name, value, "B/s", (session.host,), method, conditions, simulated=facts.scratch_kind == "loop"))
         _with_site_bar(reading, session, name, "file_mount_floor")

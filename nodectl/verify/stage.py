@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nodectl.transport.channel import BecomeTarget, Connections, Target
+from nodectl.verify.answer import Garbled
 from nodectl.verify.bounds import ATTEMPTS, longest
 from nodectl.verify.fleet_checks import clocks, duplicates, same
 from nodectl.verify.floor_load import Floor, load_floors
@@ -23,7 +24,7 @@ from nodectl.verify.measurement import Check, Verdict
 from nodectl.verify.members import NodeFacts, fleet_of, members_of, node_data
 from nodectl.verify.network_checks import Fleet, group_reading, measure_pairs, node_reading, pairs_reading, sizes_of, speed
 from nodectl.verify.node_checks import CHECKS, Peers
-from nodectl.verify.reading import Reading
+from nodectl.verify.reading import Reading, unknown
 from nodectl.verify.session import Gone, Session
 from nodectl.verify.settings import mistakes
 from nodectl.verify.suite_load import Suite, SuiteStep
@@ -126,6 +127,8 @@ class _Stage:
         except Gone as gone:
             self.lose(host, step.kind, gone)
             return
+        except Garbled as garbled:
+            reading = unknown(step.kind, (host,), step.kind, str(garbled))
         self.judged(reading, step.kind)
         self.cover([host], step.kind)
 

@@ -50,6 +50,12 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
 }
 _SIZED = {"node_all_reduce": ("gpu_sizes",), "pairs": ("sizes", "gpu_sizes"), "all_reduce": ("sizes", "gpu_sizes")}
 
+# What a step cannot do without: which address and interpreter a group uses, and whether the folder to be measured is a mount.
+_FIRST: Mapping[str, frozenset[str]] = {
+    "node_all_reduce": frozenset(["torch"]), "pairs": frozenset(["route", "torch"]), "all_reduce": frozenset(["route", "torch"]),
+    "scratch": frozenset(["mounts"]), "phases": frozenset(["mounts"]),
+}
+
 
 def load_suite(name_or_path: str) -> Suite:
     """A shipped suite by name, or a TOML file by path. Raises SuiteError."""
@@ -78,6 +84,10 @@ def suite_of(text: str, name: str) -> Suite:
     doubled = sorted({step.kind for step in steps if sum(other.kind == step.kind for other in steps) > 1})
     if doubled:
         raise SuiteError(f"suite {name}: {', '.join(doubled)} stands there twice")
+    for number, step in enumerate(steps):
+        missing = _FIRST.get(step.kind, frozenset()) - {earlier.kind for earlier in steps[:number]}
+        if missing:
+            raise SuiteError(f"suite {name}: {step.kind} needs what {' and '.join(sorted(missing))} finds out: put that step before it")
     return Suite(name, str(tables.get("summary", "")), steps)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import sys
 from typing import NamedTuple
 
 
@@ -48,11 +50,18 @@ def to_base(value: float, name: str, base: str) -> float:
 
 
 def quantity(value: object, base: str) -> float:
-    """A number (already in ``base``) or a text such as "200 Mb/s" as a number in ``base``. Raises UnitError."""
+    """A number (already in ``base``) or a text such as "200 Mb/s" as a number in ``base``: finite and not below zero. Raises UnitError."""
+    number = _quantity(value, base)
+    if not 0 <= number < math.inf:  # a deadline without end, a floor that everything passes
+        raise UnitError(f"{value!r} is not a quantity; expected a finite number from zero up, in {base} or with a unit")
+    return number
+
+
+def _quantity(value: object, base: str) -> float:
     if isinstance(value, bool) or value is None:
         raise UnitError(f"{value!r} is not a quantity; expected a number in {base} or a text with a unit")
     if isinstance(value, (int, float)):
-        return float(value)
+        return float(value) if abs(value) <= sys.float_info.max else math.inf
     found = _QUANTITY.match(str(value))
     if found:
         return to_base(float(found.group(1)), found.group(2), base)

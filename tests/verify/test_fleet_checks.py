@@ -98,6 +98,14 @@ def test_no_bar_of_the_site() -> None:
     ({"network_floor": "fast"}, ["network_floor"]), ({"expected_busbw": "3 GiB"}, ["expected_busbw"]), ({"scratch_floor": True}, ["scratch_floor"]),
     ({"file_mount_floor": "1 parsec"}, ["file_mount_floor"]), ({"expected_gpus": "eight"}, ["expected_gpus"]), ({"base_memlock": "lots"}, ["base_memlock"]),
     ({"torch_env": ["A=1"]}, ["torch_env"]), ({"file_mounts": "/data"}, ["file_mounts"]), ({"network_floor": "x", "base_nofile": "y"}, ["network_floor", "base_nofile"]),
+    ({"network_floor": float("nan")}, ["network_floor"]), ({"network_floor": float("inf")}, ["network_floor"]), ({"network_floor": -1}, ["network_floor"]),
+    ({"network_floor": 0}, ["network_floor: a bar of 0 passes everything"]), ({"scratch_floor": "0 MB/s"}, ["scratch_floor"]), ({"expected_busbw": "1e999 B/s"}, ["expected_busbw"]),
+    ({"network_floor": 10**400}, ["network_floor"]), ({"expected_gpus": -8}, ["expected_gpus"]), ({"expected_gpus": "8 GB"}, ["expected_gpus"]), ({"base_nofile": []}, ["base_nofile"]),
+    ({"expected_gpus": 0}, []), ({"base_memlock": -1}, []), ({"base_memlock": "-2"}, ["base_memlock"]),
+    ({"fabric_subnets": "10.0.0.0/8"}, ["fabric_subnets: expected a list"]), ({"fabric_exclude": {"a": 1}}, ["fabric_exclude"]), ({"fabric_subnets": ["10.0.0.0/8"]}, []),
+    ({"torch_env": {"A": "1\nB=2"}}, ["torch_env: A holds a line break"]), ({"torch_env": {"-S": "x"}}, ["torch_env: '-S' is not a name"]), ({"torch_env": {"": "x"}}, ["torch_env"]),
+    ({"torch_env": {"A=B": "x"}}, ["torch_env"]), ({"torch_env": {"A": True}}, ["torch_env: A is True; expected text"]), ({"torch_env": {"A": None}}, ["torch_env"]),
+    ({"torch_env": {"A": ["x"], "B": "\x00"}}, ["torch_env: A", "torch_env: B"]), ({"torch_env": {"A": "", "B": "ü x", "C": 1.5}}, []),
     ({}, []), ({"base_memlock": "unlimited", "network_floor": "1 GB/s", "expected_gpus": "8", "torch_env": {"A": 1}, "file_mounts": None}, []),
 ])
 def test_settings(variables: dict[str, Any], words: list[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 import nodectl.verify.floor_load as floor_load
 from nodectl.verify.floor_load import Floor, FloorError, best_floor, floors_of, load_floors
+from nodectl.verify.formulas import network_bound
 
 SHIPPED = Path(floor_load.__file__).parent / "floors"
 GB = 1e9
@@ -20,6 +23,8 @@ GOOD: dict[str, Any] = {
 
 def toml(entry: dict[str, Any]) -> str:
     def shown(value: Any) -> str:
+        if isinstance(value, bool):
+            return str(value).lower()
         return f'"{value}"' if isinstance(value, str) else str(value)
 
     return "[[floor]]\n" + "".join(f"{key} = {shown(value)}\n" for key, value in entry.items())
@@ -58,10 +63,36 @@ REFUSED = [
     ({"nodes": [2]}, "expected a count or"),
     ({"size": "8 apples"}, "wrong unit or number"),
     ({"flor": 3}, "unknown key flor"),
+    ({"floor": float("nan")}, "not a finite number"),
+    ({"floor": float("inf")}, "not a finite number"),
+    ({"bound": float("inf")}, "not a finite number"),
+    ({"bound": float("nan")}, "not a finite number"),
+    ({"floor": True}, "not a finite number"),
+    ({"bound": "516"}, "not a finite number"),
+    ({"floor": [440]}, "not a finite number"),
+    ({"floor": 10**400}, "wrong unit or number"),
+    ({"metric": "clock.offset"}, "measured in s, not in GB/s"),
+    ({"metric": ""}, "missing metric"),
+    ({"unit": "GB"}, "measured in B/s, not in GB"),
+    ({"date": "2026-13"}, "expected YYYY-MM"),
+    ({"date": "2026-00-01"}, "expected YYYY-MM"),
+    ({"date": "2026-05-32"}, "expected YYYY-MM"),
+    ({"date": "2026-05-19 or so"}, "expected YYYY-MM"),
+    ({"date": 2026}, "expected YYYY-MM"),
+    ({"nodes": 0}, "expected a count or"),
+    ({"nodes": True}, "expected a count or"),
+    ({"nodes": "2"}, "expected a count or"),
+    ({"nodes": [1.5, 2]}, "expected a count or"),
+    ({"gpus": 0}, "expected a count per node"),
+    ({"gpus": "8"}, "expected a count per node"),
+    ({"gpus": True}, "expected a count per node"),
+    ({"size": -1}, "wrong unit or number"),
+    ({"size": float("nan")}, "wrong unit or number"),
+    ({"size": "8 GiB/s"}, "wrong unit or number"),
 ]
 
 
-@pytest.mark.parametrize(("changes", "words"), REFUSED, ids=[words for _, words in REFUSED])
+@pytest.mark.parametrize(("changes", "words"), REFUSED, ids=[f"{changes}"[:50] for changes, _ in REFUSED])
 def test_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(FloorError, match=words) as refusal:
         one(**changes)
@@ -105,6 +136,61 @@ def test_what_is_shipped_loads_and_covers_the_usual_machines() -> None:
     skus = {dict(floor.match).get("sku") for floor in floors}
     assert {"A100-SXM", "H100-SXM", "H200-SXM", "B200", "MI300X"} <= skus
     assert all(floor.floor <= floor.bound and floor.source and floor.date for floor in floors)
+
+
+SHIPPED_FLOORS = load_floors(SHIPPED)
+
+
+@pytest.mark.parametrize("floor", SHIPPED_FLOORS, ids=[f"{floor.metric} {' '.join(value for _, value in floor.match)}" for floor in SHIPPED_FLOORS])
+def test_each_shipped_floor_can_be_defended(floor: Floor) -> None:
+    """Source, date, unit and a bound below which it lies; a bound of the network that the formula allows for its nodes."""
+    assert 0 < floor.floor <= floor.bound < math.inf
+    assert floor.unit == "B/s"
+    assert len(floor.source) > 5
+    assert len(floor.bound_reason) > 5
+    assert floor.statistic in ("mean", "median")
+    assert "2025-01" <= floor.date <= "2026-12-31"
+    keys = dict(floor.match)
+    if floor.metric.startswith(("network.", "node.")):
+        assert keys["collective"] == "all_reduce"
+        assert floor.size >= 2**20
+    nic = re.search(r"(\d+) (?:x \d+/\d+)", floor.bound_reason)
+    if nic and floor.metric.startswith("network.") and floor.nodes and floor.gpus:
+        limit = network_bound(float(nic.group(1)) * GB, floor.gpus, floor.nodes[1])
+        assert floor.bound == pytest.approx(limit, rel=0.01)
+
+
+def test_no_two_shipped_floors_contradict_each_other() -> None:
+    """The same conditions twice would leave it to chance which one is meant."""
+    seen = [(floor.metric, floor.match, floor.nodes, floor.gpus) for floor in SHIPPED_FLOORS]
+    assert len(seen) == len(set(seen))
+
+
+@pytest.mark.parametrize("line", range(1, 15))
+def test_a_floor_without_any_one_of_its_lines_is_refused_or_more_general(line: int) -> None:
+    lines = toml(GOOD).splitlines()
+    left_out = lines.pop(line).partition(" =")[0]
+    if left_out in ("sku", "gpus", "fabric", "nodes", "collective", "size"):
+        assert floors_of("\n".join(lines), "case.toml")[0].fits("network.all_reduce", conditions())
+    else:
+        with pytest.raises(FloorError, match=f"missing {left_out}"):
+            floors_of("\n".join(lines), "case.toml")
+
+
+def test_a_wrong_file_among_good_ones_stops_everything(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(toml(GOOD))
+    (tmp_path / "b.toml").write_text(toml(GOOD) + toml({**GOOD, "floor": 9999}))
+    (tmp_path / "notes.txt").write_text("not read")
+    with pytest.raises(FloorError, match=r"b\.toml, floor 2"):
+        load_floors(tmp_path)
+    (tmp_path / "b.toml").unlink()
+    assert len(load_floors(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("odd", [{}, {"nodes": None}, {"nodes": "two"}, {"bytes": None}, {"bytes": "many"}, {"gpus": None}, {"sku": None}, {"nodes": float("nan")}])
+def test_odd_conditions_fit_nothing_and_raise_nothing(odd: dict[str, Any]) -> None:
+    found = {**(conditions() if odd else {}), **odd}
+    assert not one().fits("network.all_reduce", found)
 
 
 # metric, conditions, floor in GB/s: read from the sources named in the files

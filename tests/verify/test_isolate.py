@@ -6,10 +6,13 @@ import random
 from itertools import combinations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nodectl.verify.isolate import PairResult, isolate, slow_paths
 from nodectl.verify.pairs import Pair, retest, rounds
 
+NAN, INF = float("nan"), float("inf")
 FAST = 600e6
 SLOW = 12e6
 
@@ -63,6 +66,64 @@ def test_several_bad_nodes_are_named(count: int, bad: int) -> None:
 def test_nobody_is_blamed_in_a_healthy_fleet(count: int) -> None:
     for seed in range(10):
         assert blamed(names(count), set(), set(), seed) == set()
+
+
+# figures of the pairs a-b, a-c, b-c; who is blamed
+HOSTILE: list[tuple[list[float | None], set[str]]] = [
+    ([FAST, FAST, FAST], set()),
+    ([NAN, NAN, FAST], {"a"}),
+    ([INF, INF, FAST], {"a"}),
+    ([-INF, -1.0, FAST], {"a"}),
+    ([0.0, 0.0, FAST], {"a"}),
+    ([0.0, FAST, FAST], set()),
+    ([NAN, FAST, FAST], set()),
+    ([None, NAN, FAST], {"a"}),
+    ([NAN, NAN, NAN], {"a", "b", "c"}),
+    ([None, None, None], {"a", "b", "c"}),
+    ([1e300, 1e300, FAST], {"b", "c"} - {"b", "c"}),
+    ([5e-324, 5e-324, FAST], {"a"}),
+]
+
+
+@pytest.mark.parametrize(("figures", "blame"), HOSTILE, ids=[str(figures) for figures, _ in HOSTILE])
+@pytest.mark.parametrize("turn", [1, -1])
+def test_figures_that_are_none(figures: list[float | None], blame: set[str], turn: int) -> None:
+    """In both orders: nan compares with nothing, so what came first once decided."""
+    results = [PairResult(pair, figure, "broken") for pair, figure in zip([("a", "b"), ("a", "c"), ("b", "c")], figures, strict=True)][::turn]
+    findings = isolate(results, {})
+    assert {host for host, finding in findings.items() if finding.blame != "none"} == blame
+    assert all(finding.best is None or 0 <= finding.best < INF for finding in findings.values())
+    assert all("nan B/s" not in finding.reason for finding in findings.values())
+    slow_paths(results, findings)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.none() | st.floats(), min_size=6, max_size=6), st.dictionaries(st.sampled_from("abcd"), st.none() | st.floats(0, 1e12), max_size=4), st.randoms())
+def test_the_order_of_pairs_does_not_matter(figures: list[float | None], floors: dict[str, float | None], shuffle: random.Random) -> None:
+    results = [PairResult(pair, figure, "x") for pair, figure in zip(combinations("abcd", 2), figures, strict=True)]
+    mixed = list(results)
+    shuffle.shuffle(mixed)
+    one, other = isolate(results, floors), isolate(mixed, floors)
+    assert {host: (finding.blame, finding.best, finding.expected) for host, finding in one.items()} == {
+        host: (finding.blame, finding.best, finding.expected) for host, finding in other.items()
+    }
+    for finding in one.values():
+        if finding.best is None:
+            assert finding.blame != "none"
+        elif finding.expected is not None:
+            assert (finding.blame == "none") is (finding.best >= finding.expected)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bad_paths_between_good_nodes_blame_nobody(seed: int) -> None:
+    """Cables and switches: up to a quarter of the pairs of eight nodes are slow, each node keeps a good partner."""
+    hosts, draw = names(8), random.Random(seed)
+    pairs = [pair for pairs in rounds(hosts, 3) for pair in pairs]
+    bad = set(rounds(hosts, 3)[draw.randrange(3)])
+    results = [PairResult(pair, SLOW if pair in bad else FAST * draw.uniform(0.7, 1.0)) for pair in pairs]
+    findings = isolate(results, {})
+    assert {finding.blame for finding in findings.values()} == {"none"}
+    assert len(slow_paths(results, findings)) == len(bad)
 
 
 def test_two_nodes_cannot_be_told_apart() -> None:

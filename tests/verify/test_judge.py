@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import math
+import random
+from dataclasses import asdict
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nodectl.verify.floor_load import Floor
 from nodectl.verify.judge import Expectation, judge, node_verdict, reasons
 from nodectl.verify.measurement import Check, Measurement, Verdict
+from nodectl.verify.units import to_base, unit
 
 M = Measurement
 
@@ -21,6 +28,7 @@ def measured(value: Any, unit: str = "B/s", **more: Any) -> Measurement:
     return M("m", value, unit, ("n1",), "by hand", **more)
 
 
+NAN, INF = float("nan"), float("inf")
 # measurement, expectations, verdict, words of the reason
 CASES: list[tuple[Measurement, list[Expectation], Verdict, str]] = [
     (measured(100.0), [want("at_least", 100)], "pass", "measured 100 B/s"),
@@ -45,6 +53,32 @@ CASES: list[tuple[Measurement, list[Expectation], Verdict, str]] = [
     (measured(100.0), [want("at_least", 200), want("at_least", 1, "s")], "fail", "at least 200 B/s"),
     (measured(100.0), [want("at_least", 50), want("at_least", 1, "s")], "unknown", "cannot be compared"),
     (measured(100.0, simulated=True), [want("at_least", 50)], "pass", "[simulated]"),
+    # values that no measurement gives
+    (measured(NAN), [want("at_least", 1)], "unknown", "the value is nan"),
+    (measured(NAN), [want("at_most", 1)], "unknown", "the value is nan"),
+    (measured(NAN), [want("equals", NAN)], "unknown", "the value is nan"),
+    (measured(INF), [want("at_least", 1)], "unknown", "the value is inf"),
+    (measured(-INF), [want("at_most", 1)], "unknown", "the value is -inf"),
+    (measured(-5.0), [want("at_least", 1)], "fail", "measured -5"),
+    (measured(0.0), [want("at_least", 1)], "fail", "measured 0"),
+    (measured(0.0), [want("at_least", 0)], "pass", "measured 0"),
+    (measured(1e300), [want("at_least", 1)], "pass", "measured 1e+288 TB/s"),
+    (measured(5e-324), [want("at_least", 1)], "fail", "4.941e-324"),
+    (measured(True), [want("at_least", 1)], "unknown", "not both numbers"),
+    (measured(100.0), [want("at_least", True)], "unknown", "not both numbers"),
+    (measured(100.0), [want("at_least", "100")], "unknown", "not both numbers"),
+    # bars that are none
+    (measured(100.0), [want("at_least", NAN)], "unknown", "nan is no bar"),
+    (measured(100.0), [want("at_least", -INF)], "unknown", "-inf is no bar"),
+    (measured(100.0), [want("at_most", INF)], "unknown", "inf is no bar"),
+    # units
+    (measured(1500.0, "B"), [want("equals", 1500.0, "count")], "unknown", "B and count are of two kinds"),
+    (measured(100.0, "furlong"), [want("at_least", 1)], "unknown", "unknown unit"),
+    (measured(100.0, "furlong"), [want("equals", 100.0, "furlong")], "unknown", "unknown unit"),
+    (measured(100.0, "furlong"), [], "unknown", "measured 100 furlong, but no floor is known"),
+    (measured("xfs", "text"), [want("equals", "xfs", "bool")], "unknown", "of two kinds"),
+    (measured(1.0, "bool"), [want("equals", True, "bool")], "pass", "measured 1"),
+    (measured(100.0), [want("at_least", 1, "Gb/s")], "fail", "expected at least 125 MB/s"),
 ]
 
 
@@ -54,6 +88,38 @@ def test_cases(measurement: Measurement, expectations: list[Expectation], verdic
     assert check.verdict == verdict, check.reason
     assert words in check.reason
     assert check.host == "n1"
+
+
+def test_what_is_no_number_is_not_in_the_check() -> None:
+    """The journal is JSON: nan would be read by Python alone."""
+    (check,) = judge([measured(NAN)], [], [want("at_least", 1)])
+    assert check.value is None
+    assert json.loads(json.dumps(asdict(check), allow_nan=False))["verdict"] == "unknown"
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.none() | st.floats() | st.booleans() | st.text(max_size=3), st.sampled_from(["B/s", "MB/s", "s", "bool", "text", "count", "", "x"]),
+    st.sampled_from(["at_least", "at_most", "equals"]), st.floats() | st.booleans() | st.text(max_size=3), st.sampled_from(["B/s", "GB/s", "ms", "bool", "text", "y"]),
+)
+def test_nothing_raises_and_only_what_holds_passes(value: Any, unit_name: str, op: Any, wanted: Any, wanted_unit: str) -> None:
+    (check,) = judge([measured(value, unit_name)], [], [want(op, wanted, wanted_unit)])
+    assert check.reason
+    if check.verdict == "pass" and op != "equals":
+        base = to_base(value, unit_name, unit(unit_name).base), to_base(wanted, wanted_unit, unit(unit_name).base)
+        assert base[0] >= base[1] if op == "at_least" else base[0] <= base[1]
+        assert all(map(math.isfinite, base))
+    if check.verdict == "pass" and op == "equals":
+        assert value == wanted
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.sampled_from(["pass", "fail", "unknown"]), max_size=6), st.randoms())
+def test_the_order_of_checks_does_not_matter(verdicts: list[Verdict], shuffle: random.Random) -> None:
+    mixed = list(verdicts)
+    shuffle.shuffle(mixed)
+    assert node_verdict([check(one) for one in mixed]) == node_verdict([check(one) for one in verdicts])
+    assert (node_verdict([check(one) for one in verdicts]) == "pass") is (set(verdicts) == {"pass"})
 
 
 FLOOR = Floor("disk.x", 20e6, "B/s", "mean", "policy", "2026-08", 1e12, "memory", "lab disks are shared", (("device", "loop"),))

@@ -226,7 +226,7 @@ NODE_CASES: list[tuple[str, dict[str, Any], dict[str, Any], Verdict, str]] = [
     ("unlimited where a number is enough", {"probe_limits": limits(-1)}, {"base_memlock": 8192}, "pass", ""),
     ("nofile too small", {}, {"base_nofile": 2**21}, "fail", "limits.nofile"),
     ("limits probe failed", {"probe_limits": Outcome(failed=True, msg="no python")}, {}, "unknown", "no python"),
-    ("limits probe said nothing", {"probe_limits": Outcome()}, {}, "unknown", "gave no limit"),
+    ("limits probe said nothing", {"probe_limits": Outcome()}, {}, "unknown", "probe_limits gave nothing for login"),
     ("fabric other than the fleet's", {"fabric_facts": fabric("ib", HCAS)}, {}, "fail", "n1 tcp, n2 tcp, n3 ib"),
     ("tcp asked for", {"fabric_facts": fabric("ib", HCAS)}, {"network_tier": "standard"}, "pass", ""),
     ("fabric probe failed", {"fabric_facts": Outcome(failed=True, msg="no sysfs")}, {}, "unknown", "no sysfs"),
@@ -293,10 +293,10 @@ def test_a_step_without_a_trace_is_unknown() -> None:
 
     nodes = healthy("n1")
     seen = Seen()
-    suite = suite_of('[[step]]\nkind = "node_all_reduce"\ndeadline = 9\ngpu_sizes = ["1 GiB"]\niterations = 1\nwarmup = 0\ntimeout = 5\n', "x")
+    suite = suite_of('[[step]]\nkind = "torch"\ndeadline = 9\n[[step]]\nkind = "node_all_reduce"\ndeadline = 9\ngpu_sizes = ["1 GiB"]\niterations = 1\nwarmup = 0\ntimeout = 5\n', "x")
     found = Forgetful([node_of(nodes[0])], suite, FakeFleet(*nodes), seen, ()).run()
     assert found == {"n1": "unknown"}
-    assert "nothing was measured" in seen.reasons("n1") or "was not run" in seen.reasons("n1")
+    assert "node_all_reduce: was not run on this node" in seen.reasons("n1")
 
 
 def test_gpu_nodes_speak_nccl_and_their_fallback_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

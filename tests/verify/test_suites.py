@@ -11,7 +11,8 @@ from nodectl.verify.bounds import longest
 from nodectl.verify.suite_load import SuiteError, load_suite, suite_of
 
 LOGIN = '[[step]]\nkind = "login"\ndeadline = 20\n'
-GROUP = '[[step]]\nkind = "all_reduce"\ndeadline = 60\nsizes = ["8 MiB", "1 MiB"]\ngpu_sizes = ["1 GiB"]\niterations = 5\nwarmup = 0\ntimeout = "20 s"\n'
+FIRST = '[[step]]\nkind = "route"\ndeadline = 20\n[[step]]\nkind = "torch"\ndeadline = 20\n'
+GROUP = FIRST + '[[step]]\nkind = "all_reduce"\ndeadline = 60\nsizes = ["8 MiB", "1 MiB"]\ngpu_sizes = ["1 GiB"]\niterations = 5\nwarmup = 0\ntimeout = "20 s"\n'
 
 
 @pytest.mark.parametrize("name", ["preflight", "quick"])
@@ -28,7 +29,7 @@ def test_storage_comes_after_the_network() -> None:
 
 
 def test_texts_become_base_units() -> None:
-    step = suite_of(GROUP, "x").steps[0]
+    step = suite_of(GROUP, "x").steps[-1]
     assert step.sizes == (2**20, 2**23)
     assert step.gpu_sizes == (2**30,)
     assert (step.deadline, step.option("timeout"), step.option("warmup")) == (60.0, 20.0, 0.0)
@@ -44,6 +45,11 @@ REFUSED = [
     ("x = 1\n", "unknown key x"), ("summary = 'x'\n", "prove nothing"), ("[[step", "not TOML"), (LOGIN + LOGIN, "stands there twice"),
     (LOGIN.replace("login", "logon"), "unknown kind 'logon'"), (LOGIN.replace("deadline", "deadlin"), "unknown key deadlin"), ('[[step]]\nkind = "login"\n', "missing deadline"),
     (LOGIN.replace("20", "0"), "more than zero"), (LOGIN.replace("20", '"long"'), "not a quantity"), (LOGIN.replace("20", '"20 MB"'), "measures B"),
+    (GROUP.removeprefix(FIRST), "all_reduce needs what route and torch finds out"),
+    (LOGIN.replace("20", "nan"), "finite number"), (LOGIN.replace("20", "inf"), "finite number"), (LOGIN.replace("20", "-5"), "finite number"),
+    (LOGIN.replace("20", "true"), "not a quantity"), (LOGIN.replace("20", "[20]"), "not a quantity"), (LOGIN.replace('"login"', "7"), "unknown kind '7'"),
+    (GROUP.replace('sizes = ["8 MiB", "1 MiB"]', 'sizes = ["8 MiB", 0]', 1), "more than zero"), (GROUP.replace("warmup = 0", "warmup = -1"), "finite number"),
+    ('[[step]]\nkind = "phases"\ndeadline = 9\nmodel_size = 1\ncheckpoint_size = 1\nbatches = 1\nbatch_size = 1\n', "phases needs what mounts finds out"),
     (GROUP.replace("iterations = 5\n", ""), "missing iterations"), (GROUP.replace("8 MiB", "8 MB/s"), "measures B/s"), (GROUP + "rounds = 3\n", "unknown key rounds"),
 ]
 
@@ -63,8 +69,8 @@ def test_the_bound_counts_every_round_retry_and_cleanup() -> None:
     limits = Limits(connect=5, start=5)
     pairs = GROUP.replace("all_reduce", "pairs") + "rounds = 3\n"
     assert longest(suite_of(LOGIN, "x"), 0, limits) == 20 + 30
-    # a group: port 10 + 10, deadline 60 + 10, once more 40 for a taken port; three rounds and two for suspects; three attempts and once more
-    assert longest(suite_of(pairs, "x"), 0, limits) == 20 + 5 * 130
-    assert longest(suite_of(GROUP, "x"), 0, limits) == 20 + 4 * 130
+    # route and torch: 20 + 10, the second for two interpreters; a group: port 10 + 10, deadline 60 + 10, once more 40 for a taken port; three rounds and two for suspects; three attempts and once more
+    assert longest(suite_of(pairs, "x"), 0, limits) == 20 + 30 + 60 + 5 * 130
+    assert longest(suite_of(GROUP, "x"), 0, limits) == 20 + 30 + 60 + 4 * 130
     assert longest(load_suite("preflight"), 3) > longest(load_suite("preflight"), 2)
     assert longest(load_suite("preflight"), 2) < 3600

@@ -27,6 +27,8 @@ def test_quantities(text: object, base: str, expected: float) -> None:
 
 @pytest.mark.parametrize(("text", "base"), [
     ("200 Mb", "B/s"), ("200 Mb/s", "B"), ("fast", "B/s"), ("", "B/s"), (None, "B/s"), (True, "B/s"), ("5 parsec", "s"), ("-5 MB/s", "B/s"), ("1 GB / s", "B/s"), ([], "s"),
+    (float("nan"), "s"), (float("inf"), "s"), (-1, "s"), (-0.001, "B/s"), (10**400, "B"), (-(10**400), "B"), ("nan", "s"), ("inf s", "s"), ("1e999 s", "s"), ("-5", "s"),
+    ("9" * 400, "B"), ("5 s s", "s"), ("5\ns", "B"), ({}, "B"), (b"5", "B"), (5j, "B"), ("0x10", "B"), ("1_000", "B"),
 ])
 def test_refused(text: object, base: str) -> None:
     with pytest.raises(UnitError):
