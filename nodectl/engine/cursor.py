@@ -59,12 +59,34 @@ class _Frame:
         return self.block is not None and self.part == BODY and bool(self.block.rescue)
 
 
-class Cursor:
-    """``skip`` leaves out tasks of the outermost level (handlers that nobody notified)."""
+class RolesRun:
+    """Which roles of a play one host has gone through to their end, with at least one task that was not skipped."""
 
-    def __init__(self, nodes: Sequence[Node], skip: Callable[[Task], bool] | None = None) -> None:
+    def __init__(self) -> None:
+        self._began: list[Role] = []
+        self._ended: list[Role] = []
+
+    def ran(self, role: Role | None) -> None:
+        """A task of ``role`` ran."""
+        if role is not None and not any(role is one for one in self._began):
+            self._began.append(role)
+
+    def end(self, role: Role | None) -> None:
+        if role is not None and any(role is one for one in self._began):
+            self._ended.append(role)
+
+    def needless(self, role: Role | None) -> bool:
+        """Whether a role of this use ran already, and need not run again."""
+        return role is not None and not role.allow_duplicates and any(role.use == one.use for one in self._ended)
+
+
+class Cursor:
+    """``skip`` leaves out tasks of the outermost level (handlers that nobody notified); ``roles`` is kept over all sections of a play."""
+
+    def __init__(self, nodes: Sequence[Node], skip: Callable[[Task], bool] | None = None, roles: RolesRun | None = None) -> None:
         self._frames = [_Frame(nodes, ())]
         self._skip = skip
+        self._roles = roles or RolesRun()
         self._ended_roles: list[Role] = []
         self.failure: Failure | None = None
 
@@ -86,6 +108,10 @@ class Cursor:
 
     def advance(self) -> None:
         self._frames[-1].index += 1
+
+    def ran(self, task: Task) -> None:
+        """The task at the cursor was not skipped."""
+        self._roles.ran(task.role)
 
     def insert(self, inclusions: Sequence[Inclusion]) -> None:
         """The include at the cursor is done; go through what it brought in, then on."""
@@ -131,6 +157,8 @@ class Cursor:
     def _enter(self, frame: _Frame, block: Block) -> None:
         path = (*frame.path, frame.index, BODY)
         frame.index += 1
+        if self._roles.needless(block.role):
+            return
         self._frames.append(_Frame(block.body, path, frame.params, frame.roles, block))
 
     def _turn(self, frame: _Frame, part: int, nodes: Sequence[Node], failure: Failure | None) -> None:
@@ -144,3 +172,5 @@ class Cursor:
             self._turn(frame, ALWAYS, frame.block.always, None)
         elif frame.failure is not None:
             self.fail(frame.failure)
+        else:
+            self._roles.end(frame.block.role)

@@ -20,7 +20,10 @@ class _Entry(NamedTuple):
 
 
 class HandlerTable:
-    """The handlers of one play. A key is what a person reads ("role : name"), so it can be kept from one run to the next."""
+    """The handlers of one play. A key is what a person reads ("role : name"), so it can be kept from one run to the next.
+
+    Each use of a role brings the role's handlers again; they share their keys, and the last ones run.
+    """
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._lock = threading.Lock()
@@ -37,15 +40,14 @@ class HandlerTable:
             known = {id(entry.task) for entry in self._entries}
             fresh = [task for task in tasks if id(task) not in known]
             for task in fresh:
-                key = _key(task, len(self._entries))
-                same = sum(entry.task.name == task.name and _key(entry.task, 0) == key for entry in self._entries) if task.name else 0
                 before = self._entries[-1] if self._entries else None
                 group = (before.group + (before.task.role is not task.role)) if before else 0
-                self._entries += (_Entry(task, f"{key} #{same + 1}" if same else key, group),)
+                self._entries += (_Entry(task, _key(task, self._entries, group), group),)
 
     def key_of(self, task: Task) -> str:
-        """"" for a task that is no handler of this table."""
-        return next((entry.key for entry in self._entries if entry.task is task), "")
+        """"" for a task that is no handler of this table, or whose place another use of its role has taken."""
+        key = next((entry.key for entry in self._entries if entry.task is task), "")
+        return key if key and next(entry for entry in reversed(self._entries) if entry.key == key).task is task else ""
 
     def resolve(self, wanted: str, render: Render) -> list[str]:
         """Keys of the handlers that ``wanted`` means, in their order: one of that name, and of those that listen to it one of each name.
@@ -59,7 +61,7 @@ class HandlerTable:
         for number, entry in by_rank:
             if wanted in _topics(entry.task):
                 listening.setdefault(str(entry.task.name) or f"#{number}", entry)
-        return [entry.key for entry in entries if entry is named or entry in listening.values()]
+        return list(dict.fromkeys(entry.key for entry in entries if entry is named or entry in listening.values()))
 
     def with_keys(self, keys: Sequence[str]) -> list[str]:
         """Those of ``keys`` that this table has."""
@@ -78,7 +80,11 @@ def _topics(task: Task) -> list[str]:
     return [*task.listen, *(f"{task.role.name} : {topic}" for topic in task.listen)] if task.role else list(task.listen)
 
 
-def _key(task: Task, number: int) -> str:
-    """A handler without a name is only reached by its topics, so the first one and its place name it."""
-    name = str(task.name) or f"{task.listen[0] if task.listen else task.module} #{number}"
+def _key(task: Task, before: Sequence[_Entry], group: int) -> str:
+    """Its place parts it from another of its name in the same list. One without a name is only reached by its topics: the first names it."""
+    if task.name:
+        same = sum(entry.task.name == task.name for entry in before if entry.group == group)
+        name = f"{task.name} #{same + 1}" if same else str(task.name)
+    else:
+        name = f"{task.listen[0] if task.listen else task.module} #{len(before)}"
     return f"{task.role.name} : {name}" if task.role else name

@@ -25,7 +25,7 @@ def include(run: Runtime, scope: PlayScope, host: str, position: Position, args:
         scope.handlers.add(file.handlers)
         return Item({"changed": False, "failed": False, "include": str(path)}, inclusions=[Inclusion(file.nodes, params)])
     parts = {name: str(args[name]) for name in ("tasks_from", "vars_from", "defaults_from", "handlers_from")}
-    loaded = run.loader.role(str(args["name"]), task, run.playbook_dir, **parts)
+    loaded = run.loader.role(str(args["name"]), task, run.playbook_dir, allow_duplicates=args["allow_duplicates"], **parts)
     if args["tasks_from"] != "main" or not args["rolespec_validate"]:
         run.state(host).validated.append(loaded.role)
     scope.handlers.add(loaded.handlers)

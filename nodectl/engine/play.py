@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, as_completed
 
 from nodectl.engine import vars_files
-from nodectl.engine.cursor import Cursor, Failure
+from nodectl.engine.cursor import Cursor, Failure, RolesRun
 from nodectl.engine.execute import INCLUDES, TaskRun
 from nodectl.engine.meta import run_meta
 from nodectl.engine.node import place_of
@@ -101,7 +101,7 @@ class Batch:
 
     def _cursor(self, nodes: Sequence[Node], host: str, handlers: bool) -> Cursor:
         if not handlers:
-            return Cursor(nodes)
+            return Cursor(nodes, roles=self.scope.roles_run.setdefault(host, RolesRun()))
         pending, key_of = self._state(host).pending, self.scope.handlers.key_of
         return Cursor(nodes, skip=lambda task: key_of(task) not in pending)
 
@@ -201,6 +201,8 @@ class Batch:
         if done.gone is not None:
             self._lose(host, done, cursor)
             return
+        if done.status != "skipped":
+            cursor.ran(group.task)
         rescued = done.status == "failed" and cursor.will_rescue()
         self._tell_end(group.task, host, done, handlers, "rescued" if rescued else done.status)
         if done.status == "failed":

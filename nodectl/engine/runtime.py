@@ -12,6 +12,7 @@ from typing import Any
 from nodectl.diagnostics.model import Collector, Mistakes
 from nodectl.engine.actions.files import search_folders
 from nodectl.engine.catalogue import known
+from nodectl.engine.cursor import RolesRun
 from nodectl.engine.handlers import HandlerTable
 from nodectl.engine.masking import Masker
 from nodectl.engine.options import Options
@@ -59,8 +60,8 @@ class Loader:
                 self._tasks[key] = loaded
             return self._tasks[key]
 
-    def role(self, name: str, parent: Task, basedir: Path, **parts: str) -> LoadedRole:
-        """``parts``: tasks_from, vars_from, defaults_from, handlers_from. Raises Mistakes."""
+    def role(self, name: str, parent: Task, basedir: Path, **parts: Any) -> LoadedRole:
+        """``parts``: tasks_from, vars_from, defaults_from, handlers_from, allow_duplicates. Raises Mistakes."""
         with self._lock:
             key = (name, id(parent), *sorted(parts.items()))
             if key not in self._roles:
@@ -136,6 +137,7 @@ class PlayScope(PlayVariables):
     def __init__(self, play: Play, hosts: list[str], batch: list[str], roles: list[Any], handlers: HandlerTable) -> None:
         super().__init__(play, hosts, batch, roles)
         self.handlers = handlers
+        self.roles_run: dict[str, RolesRun] = {}
         self._leaving = threading.Lock()
 
     def leave(self, host: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from nodectl.diagnostics.model import Collector
 from nodectl.lang.fields import Checker
 from nodectl.lang.loading import Known, Loading, Where
-from nodectl.lang.nodes import beneath, bring_role, load_file
+from nodectl.lang.nodes import INCLUDED, beneath, bring_role, load_file
 from nodectl.lang.playbook import Playbook
 from nodectl.lang.plays import Books, load_variables
 from nodectl.lang.role import Role
@@ -67,6 +67,7 @@ def load_role(
     vars_from: str = "main",
     defaults_from: str = "main",
     handlers_from: str = "main",
+    allow_duplicates: bool = True,
 ) -> LoadedRole:
     """A role that an include_role brings at run time. ``basedir`` is the playbook's folder."""
     checker = Checker(found)
@@ -75,7 +76,7 @@ def load_role(
     at = parent.origin if parent else Origin(str(basedir), 1, 1)
     around = parent.role if parent else None
     where = Where(basedir, around, beneath(_inside(parent), around))
-    nodes = tuple(bring_role(name, params, at, where, loading, files))
+    nodes = tuple(bring_role(name, params, at, where, loading, files, use=INCLUDED, allow_duplicates=allow_duplicates))
     return LoadedRole(_role_of(name, params, nodes, where, loading, files), nodes, tuple(loading.handlers))
 
 

@@ -18,25 +18,6 @@ Known = Callable[[str], "Spec | None"]
 
 
 @dataclass(frozen=True)
-class Use:
-    """One use of a role in `roles:` or in dependencies: the same again is left out, as in Ansible."""
-
-    path: Path
-    params: dict[str, Any]
-    scope: tuple[dict[str, Template], ...]
-    when: tuple[Template, ...]
-    tags: frozenset[str]
-
-    def covers(self, other: Use) -> bool:
-        """Whether this run of the role makes ``other`` needless: same parameters, and it runs whenever the other would.
-
-        A use under a narrower `when` or under other tags may be skipped, so it does not use up the dependency.
-        """
-        same = (self.path, self.params, self.scope) == (other.path, other.params, other.scope)
-        return same and set(map(str, self.when)) <= set(map(str, other.when)) and (not self.tags or (other.tags <= self.tags and bool(other.tags)))
-
-
-@dataclass(frozen=True)
 class Loading:
     """One play's load. The lists are shared by all that is loaded for it; ``files`` and ``roles`` are the chain down to here.
 
@@ -51,7 +32,6 @@ class Loading:
     handlers: list[Task] = field(default_factory=list)
     later_handlers: list[Task] = field(default_factory=list)
     notified: list[tuple[str, Origin]] = field(default_factory=list)
-    used: list[Use] = field(default_factory=list)
     checked: set[Path] = field(default_factory=set)
     unseen: list[Origin] = field(default_factory=list)
     files: tuple[Path, ...] = ()

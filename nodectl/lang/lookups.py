@@ -96,7 +96,7 @@ class Lookups:
             looked = ", ".join(map(str, self._folders(kind)))
             raise LookupError(f"file '{name}' not found" + (f"; looked in {looked}" if looked and not os.path.isabs(name) else ""))
         try:
-            return path.read_text(encoding="utf-8")
+            return path.read_bytes().decode("utf-8")  # line ends as they are
         except UnicodeDecodeError:
             raise ValueError(f"{path} is not UTF-8 text") from None
 

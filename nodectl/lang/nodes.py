@@ -12,12 +12,14 @@ from nodectl.lang.argument_specs import check_literal
 from nodectl.lang.arguments import Call, find_call
 from nodectl.lang.document import Map, Seq, bare
 from nodectl.lang.fields import Fields, is_template, kind_of, nearest, variables_of
-from nodectl.lang.loading import Loading, Use, Where, connection, inherit
-from nodectl.lang.role import Role
+from nodectl.lang.loading import Loading, Where, connection, inherit
+from nodectl.lang.role import Role, Use
 from nodectl.lang.roles import RoleFiles, RoleSource, find_file, find_role, missing_role, read_role
 from nodectl.lang.task import Block, Inherited, LoopControl, Node, Task
 from nodectl.wire.origin import Origin
 
+# An include or import of a role is another use than the same role in `roles:`.
+INCLUDED = Use(Path(), (), {}, included=True)
 # Modules that read a file of the controller: the parameter that names it, and the folder of a role where it is.
 # Not include_vars: roles try it for a file of this distribution and rescue or ignore that there is none.
 _SOURCES = {"template": ("src", "templates"), "copy": ("src", "files")}
@@ -246,7 +248,8 @@ def _import_role(task: Task, call: Call, where: Where, loading: Loading) -> list
     if name is None:
         return []
     inside = replace(where, inherited=beneath(_inside(task, where), where.role))
-    return bring_role(name, {}, call.value_at.get("name", call.at), inside, loading, _role_files(call))
+    again = call.args.get("allow_duplicates", True) not in (False, "no", "false")
+    return bring_role(name, {}, call.value_at.get("name", call.at), inside, loading, _role_files(call), use=INCLUDED, allow_duplicates=again)
 
 
 def _peek(task: Task, call: Call, where: Where, loading: Loading) -> None:
@@ -283,7 +286,7 @@ def _peek_role(task: Task, call: Call, where: Where, loading: Loading) -> None:
         missing_role(name, call.value_at.get("name", call.at), loading.basedir, loading.roles_path, loading.checker)
     elif path.resolve() not in loading.checked:
         loading.checked.add(path.resolve())
-        apart = replace(loading, handlers=loading.later_handlers, used=[])
+        apart = replace(loading, handlers=loading.later_handlers)
         bring_role(name, {}, call.at, replace(where, inherited=task.inherited or Inherited()), apart, _role_files(call))
 
 
@@ -313,7 +316,7 @@ def _is_folder(name: str, kind: str, where: Where, loading: Loading) -> bool:
 def role_entry(value: Any, at: Origin, where: Where, loading: Loading, parent: Role | None = None) -> list[Node]:
     """One item of `roles:` or of a role's dependencies: a name, or {role: name, keywords and parameters}."""
     if isinstance(value, str):
-        return bring_role(value, {}, at, where, loading, parent=parent, once=True)
+        return bring_role(value, {}, at, where, loading, parent=parent)
     if not isinstance(value, Map):
         loading.checker.error("E209", f"a role is a name or a mapping, not {kind_of(value)}", at, "expected the name of a role")
         return []
@@ -330,7 +333,8 @@ def role_entry(value: Any, at: Origin, where: Where, loading: Loading, parent: R
         else:
             extra[word], extra.key_at[word], extra.value_at[word] = value[word], value.key_at[word], value.value_at[word]
     inside = replace(where, inherited=inherit(where.inherited, fields, loading, {**connection(fields), **fields.variables()}))
-    return bring_role(name, extra, fields.at(key), inside, loading, parent=parent, once=True)
+    own = Use(Path(), (), {}, _plain(value, "when"), fields.words("tags"), bare(value.get("vars")) or {})
+    return bring_role(name, extra, fields.at(key), inside, loading, parent=parent, use=own)
 
 
 def bring_role(
@@ -342,9 +346,13 @@ def bring_role(
     files: RoleFiles | None = None,
     *,
     parent: Role | None = None,
-    once: bool = False,
+    use: Use | None = None,
+    allow_duplicates: bool = False,
 ) -> list[Node]:
-    """The nodes of a role, those of its dependencies first; its handlers go to the play. ``once`` leaves out what ran already."""
+    """The nodes of a role, those of its dependencies first; its handlers go to the play.
+
+    ``parent`` is the role whose dependency it is; ``use`` holds the when, tags and vars of this use.
+    """
     path = find_role(name, loading.basedir, loading.roles_path, where.role.path.parent if where.role else None)
     if path is None:
         missing_role(name, at, loading.basedir, loading.roles_path, loading.checker)
@@ -354,14 +362,16 @@ def bring_role(
         return []
     files = files or RoleFiles()
     own = variables_of(params, loading.checker) if isinstance(params, Map) else dict(params)
-    source = read_role(path.name, path, {**(parent.params if parent else {}), **own}, files, loading.checker, at, parent)
+    source = read_role(path.name, path, {**(parent.params if parent else {}), **own}, files, loading.checker, at)
     _check_params(source.role, params, files, loading)
-    use = Use(path.resolve(), own, where.inherited.scope, where.inherited.when, where.inherited.tags)
-    if once and not source.allow_duplicates:
-        if any(before.covers(use) for before in loading.used):
-            return []
-        loading.used.append(use)
-    return _role_nodes(source, files, at, where, loading.inside_role(path))
+    use = replace(use or Use(Path(), (), {}), path=path.resolve(), files=tuple(vars(files).values()), params=own)
+    role = replace(source.role, parent=parent, use=use, allow_duplicates=allow_duplicates or source.role.allow_duplicates)
+    return _role_nodes(replace(source, role=role), files, at, where, loading.inside_role(path))
+
+
+def _plain(value: Map, key: str) -> tuple[Any, ...]:
+    said = bare(value.get(key))
+    return tuple(said) if isinstance(said, list) else () if said is None else (said,)
 
 
 def _check_params(role: Role, params: dict[str, Any], files: RoleFiles, loading: Loading) -> None:
@@ -382,7 +392,7 @@ def _role_nodes(source: RoleSource, files: RoleFiles, at: Origin, where: Where, 
     loading.handlers.extend(_role_handlers(role, files, at, inside, loading))
     tasks = find_file(role.path / "tasks", files.tasks)
     if tasks is not None:
-        return nodes + load_file(tasks, at, inside, loading)
+        return [*nodes, Block(tuple(load_file(tasks, at, inside, loading)), (), (), at, role=role)]
     if files.tasks != "main":
         loading.checker.error("E210", f"role '{role.name}' has no tasks/{files.tasks}.yml", at, "this file is missing")
     return nodes

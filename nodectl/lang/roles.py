@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,6 @@ class RoleSource:
 
     role: Role
     dependencies: Seq | None
-    allow_duplicates: bool = False
 
 
 def find_role(name: str, basedir: Path, roles_path: Sequence[Path], beside: Path | None = None) -> Path | None:
@@ -56,10 +55,8 @@ def find_file(folder: Path, name: str) -> Path | None:
     return next((folder / (name + ending) for ending in ENDINGS if os.path.isfile(folder / (name + ending))), None)
 
 
-def read_role(
-    name: str, path: Path, params: dict[str, Any], files: RoleFiles, checker: Checker, at: Origin | None, parent: Role | None = None
-) -> RoleSource:
-    """The role without its tasks. ``at`` is where it is used, ``parent`` the role that depends on it."""
+def read_role(name: str, path: Path, params: dict[str, Any], files: RoleFiles, checker: Checker, at: Origin | None) -> RoleSource:
+    """The role without its tasks. ``at`` is where it is used."""
     defaults, default_origins = _variables(path / "defaults", files.defaults, checker, at)
     values, value_origins = _variables(path / "vars", files.vars, checker, at)
     meta = _mapping(path / "meta", "main", checker)
@@ -68,8 +65,8 @@ def read_role(
     if dependencies is not None and not isinstance(dependencies, Seq):
         checker.error("E209", f"'dependencies' wants a list, not {kind_of(dependencies)}", meta.value_at["dependencies"], "expected a list of roles")
         dependencies = None
-    role = Role(name, path, defaults, values, params, {**default_origins, **value_origins}, bare(specs) if isinstance(specs, Map) else {}, parent)
-    return RoleSource(role, dependencies, meta.get("allow_duplicates") is True)
+    role = Role(name, path, defaults, values, params, {**default_origins, **value_origins}, bare(specs) if isinstance(specs, Map) else {})
+    return RoleSource(replace(role, allow_duplicates=meta.get("allow_duplicates") is True), dependencies)
 
 
 def _mapping(folder: Path, name: str, checker: Checker) -> Map:

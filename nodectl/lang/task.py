@@ -103,13 +103,17 @@ class Task:
 
 @dataclass(frozen=True)
 class Block:
-    """block/rescue/always. A plain list of tasks from an import is spliced in by the loader and makes no Block."""
+    """block/rescue/always. A plain list of tasks from an import is spliced in by the loader and makes no Block.
+
+    The tasks of one use of a role are a Block of their own, whose ``role`` it is: at its end the role has run.
+    """
 
     body: tuple[Node, ...]
     rescue: tuple[Node, ...]
     always: tuple[Node, ...]
     origin: Origin
     name: str = ""
+    role: Role | None = None
 
 
 Node = Task | Block

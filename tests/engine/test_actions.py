@@ -159,7 +159,7 @@ def test_small(tmp_path: Path, task: str, status: str, said: str) -> None:
 
 def test_include_vars_of_a_folder_in_the_order_of_names(tmp_path: Path) -> None:
     files = {"vars/all/1.yml": "a: 1\nb: 1\n", "vars/all/2.yml": "b: 2\n", "vars/one.yml": "c: '{{ b }}'\n"}
-    text = book("{include_vars: {dir: all}}", "{include_vars: {file: one.yml, name: boxed}}", "{set_fact: {seen: '{{ [a, b, boxed.c] }}'}}")
+    text = book("{include_vars: {dir: vars/all}}", "{include_vars: {file: one.yml, name: boxed}}", "{set_fact: {seen: '{{ [a, b, boxed.c] }}'}}")
     assert play(tmp_path, text, inventory=ONE, files=files).result.variables("h1")["seen"] == [1, 2, 2]
 
 

@@ -19,12 +19,13 @@ from typing import Any
 import pytest
 
 from tests.engine.playing import Case, cases, write_tree
+from tests.engine.questions import PAIRS, PLACES, WAYS, made_cases, name_of
 
 ORACLE = Path(__file__).parent / "oracle"
 RECORDED = ORACLE / "answers.json"
 # Cases whose only expectation is what Ansible does, values included.
 SAME = Path(__file__).parent / "same"
-COMPARED = [*(case for case in cases() if case.data.get("oracle", True)), *cases(SAME)]
+COMPARED = [*(case for case in cases() if case.data.get("oracle", True)), *cases(SAME), *(Case(name, data) for name, data in made_cases())]
 # Of what is recorded: another one asks all questions again.
 VERSION = 3
 # Asked anew every time: about 2 s together.
@@ -53,12 +54,14 @@ def ask(asked: Sequence[Case], folder: Path) -> dict[str, Answer]:
     }  # fmt: skip
     questions = json.dumps([[str(folder / case.name), case.arguments] for case in asked])
     subprocess.run([sys.executable, str(ORACLE / "drive.py")], env=environment, input=questions, text=True, timeout=DEADLINE, check=True)
+    silent = [f"{case.name}: {(folder / case.name / 'output.txt').read_text()}" for case in asked if not (folder / case.name / "sequence.jsonl").exists()]
+    assert not silent, "ansible-playbook ran nothing: " + "\n".join(silent)
     return {case.name: {"digest": digest(case), **read_answer(folder / case.name)} for case in asked}
 
 
 def read_answer(folder: Path) -> Answer:
     out = folder / "sequence.jsonl"
-    lines: list[dict[str, Any]] = [json.loads(line) for line in out.read_text("utf-8").splitlines()] if out.exists() else []
+    lines: list[dict[str, Any]] = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     results: dict[str, list[str]] = {}
     shown: dict[str, list[list[Any]]] = {}
     for line in lines:
@@ -66,7 +69,6 @@ def read_answer(folder: Path) -> Answer:
             results.setdefault(line["host"], []).append(f"{line['task']}: {line['status']}")
         if "shown" in line:
             shown.setdefault(line["host"], []).append([line["task"], replaced(line["shown"], str(folder))])
-    assert results, f"ansible-playbook did nothing: {(folder / 'output.txt').read_text()}"
     return {"results": results, "shown": shown, "stats": {line["host"]: line["stats"] for line in lines if "stats" in line}, "exit_code": int((folder / "exit_code").read_text())}
 
 
@@ -116,6 +118,19 @@ def test_same_as_ansible(case: Case, tmp_path: Path) -> None:
         counted = ("ok", "changed", "failed", "skipped", "rescued", "ignored")
         theirs = {host: {key: stats[key] for key in counted} for host, stats in answer["stats"].items()}
         assert {host: {key: stats[key] for key in counted} for host, stats in played.stats().items()} == theirs
+
+
+# `vars` of an import are variables of a task, although the same words under include_role are parameters of the role.
+UPSET = {"import_role": {(place, "role_params") for place in ("block_vars", "task_vars", "include_vars", "set_fact")}}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_of_two_places_the_later_one_of_the_table_wins(way: str) -> None:
+    """The recorded answers themselves: the table of places is Ansible's documented order."""
+    (shown,) = (value for task, value in recorded()[f"precedence_{way}"]["shown"]["h1"] if task == "look")
+    winners = {pair: shown[name_of(*pair)] for pair in PAIRS}
+    assert set(winners.values()) == set(PLACES) - {"role_defaults"}
+    assert {pair for pair, winner in winners.items() if winner != pair[1]} == UPSET.get(way, set())
 
 
 if __name__ == "__main__":

@@ -306,21 +306,24 @@ def with_dependencies(first: str, second: str, roles: str = "[a, b]") -> dict[st
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "roles", "order"),
+    ("first", "second", "roles", "same"),
     [
-        ("fuse", "fuse", "[a, b]", "fuse a b"),
-        ("{role: fuse, bucket: x}", "{role: fuse, bucket: y}", "[a, b]", "fuse a fuse b"),
-        ("{role: fuse, bucket: x}", "{role: fuse, bucket: x}", "[a, b]", "fuse a b"),
-        ("fuse", "fuse", "[{role: a, when: never}, b]", "fuse a fuse b"),
-        ("fuse", "fuse", "[a, {role: b, when: c}]", "fuse a b"),
-        ("fuse", "fuse", "[{role: a, tags: x}, b]", "fuse a fuse b"),
-        ("fuse", "fuse", "[a, a, b]", "fuse a b"),
+        ("fuse", "fuse", "[a, b]", True),
+        ("{role: fuse, bucket: x}", "{role: fuse, bucket: y}", "[a, b]", False),
+        ("{role: fuse, bucket: x}", "{role: fuse, bucket: x}", "[a, b]", True),
+        ("{role: fuse, vars: {bucket: x}}", "fuse", "[a, b]", False),
+        ("{role: fuse, when: x}", "fuse", "[a, b]", False),
+        ("{role: fuse, tags: x}", "{role: fuse, tags: [x]}", "[a, b]", True),
+        ("fuse", "fuse", "[{role: a, when: never}, b]", True),
+        ("fuse", "fuse", "[{role: a, tags: x}, b]", True),
     ],
 )
-def test_dependencies_run_once_per_parameters_and_condition(write: Write, first: str, second: str, roles: str, order: str) -> None:
-    """D62: other parameters are another run, and a parent that `when` may skip does not use up the dependency."""
+def test_two_uses_of_a_role_are_the_same_if_they_are_written_the_same(write: Write, first: str, second: str, roles: str, same: bool) -> None:
+    """D62: other parameters are another run. What is around a use parts nothing: whether it ran is found out on each host."""
     play = plays(write(with_dependencies(first, second, roles)))[0]
-    assert [task.args["msg"] for task in tasks(play)] == order.split()
+    assert [task.args["msg"] for task in tasks(play)] == ["fuse", "a", "fuse", "b"]
+    uses = [node.role.use for node in nodes(play) if isinstance(node, Block) and node.role is not None and node.role.name == "fuse"]
+    assert (uses[0] == uses[1]) is same
 
 
 def test_allow_duplicates_and_parameters_of_the_parent(write: Write) -> None:
@@ -330,6 +333,7 @@ def test_allow_duplicates_and_parameters_of_the_parent(write: Write) -> None:
     role = tasks(play)[0].role
     assert role is not None
     assert role.params == {"bucket": "x", "own": 1}
+    assert role.allow_duplicates
 
 
 def test_import_role_takes_other_files_and_may_repeat(write: Write) -> None:
@@ -398,7 +402,10 @@ def test_includes_stay_and_carry_what_their_tasks_will_get(write: Write) -> None
     loaded = load_role("base", {}, root, role, [], known, found)
     assert not list(found)
     assert [handler.name for handler in loaded.handlers] == ["restart base"]
-    task = loaded.nodes[0]
+    block = loaded.nodes[0]
+    assert isinstance(block, Block)
+    assert block.role is loaded.role
+    task = block.body[0]
     assert isinstance(task, Task)
     assert (task.when, task.scope, task.role) == (("outer",), ({"o": 1},), loaded.role)
 

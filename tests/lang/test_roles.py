@@ -44,7 +44,7 @@ def test_a_folder_of_variables_is_laid_over_in_order(tmp_path: Path) -> None:
 def test_argument_specs_may_stand_in_either_file_of_meta(tmp_path: Path) -> None:
     source, _ = read(tmp_path, {"meta/main.yml": "argument_specs: {main: {options: {a: {type: int}}}}\nallow_duplicates: true\n"})
     assert source.role.argument_specs == {"main": {"options": {"a": {"type": "int"}}}}
-    assert source.allow_duplicates
+    assert source.role.allow_duplicates
     source, _ = read(tmp_path, {"meta/argument_specs.yml": "argument_specs: {main: {options: {b: {}}}}\n"})
     assert list(source.role.argument_specs["main"]["options"]) == ["b"], "its own file wins"
 
@@ -82,7 +82,7 @@ def test_where_roles_are_looked_for(tmp_path: Path) -> None:
     ("parts", "code"),
     [({"tasks_from": "absent"}, "E210"), ({"handlers_from": "absent"}, "E210"), ({"vars_from": "absent"}, "E210"), ({}, "")],
 )
-def test_include_role_with_files_that_are_missing(tmp_path: Path, parts: dict[str, str], code: str) -> None:
+def test_include_role_with_files_that_are_missing(tmp_path: Path, parts: dict[str, Any], code: str) -> None:
     (tmp_path / "roles/r/tasks").mkdir(parents=True)
     (tmp_path / "roles/r/tasks/main.yml").write_text("- debug:\n")
     found = Collector()

@@ -28,12 +28,19 @@ SPEC = Spec(
 
 
 def run(context: Context, args: Args) -> Outcome:
-    source = find_source(args["file"] or args["dir"], context.task, context.playbook_dir, "vars")
-    files = _files_of(source, args) if args["dir"] else [source]
+    files = _files_of(_folder(context, args["dir"]), args) if args["dir"] else [find_source(args["file"], context.task, context.playbook_dir, "vars")]
     found: dict[str, Any] = {}
     for file in files:
         found.update(context.load_vars(file))
     return Outcome(facts={args["name"]: found} if args["name"] else found, values={"ansible_included_var_files": list(map(str, files))})
+
+
+def _folder(context: Context, name: str) -> Path:
+    """As Ansible finds folders: in the role's vars/, outside a role beside the task's file; files are looked for in more places."""
+    role = context.task.role
+    if role is None:
+        return Path(context.task.origin.file).absolute().parent / name
+    return role.path / name if name.split("/")[0] == "vars" else role.path / "vars" / name
 
 
 def _files_of(folder: Path, args: Args) -> list[Path]:
