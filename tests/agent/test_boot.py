@@ -17,6 +17,7 @@ import pytest
 from nodectl.transport.bundle import sources
 from nodectl.wire.frame import MAX_PAYLOAD, encode
 from tests.agent.process import AgentProcess
+from tests.processes import alive, gone
 
 
 def answers(python: str) -> bool:
@@ -42,21 +43,6 @@ def agent(request: pytest.FixtureRequest) -> Iterator[AgentProcess]:
 def one() -> Iterator[AgentProcess]:
     with AgentProcess(sys.executable) as process:
         yield process
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; a zombie that waits for its parent does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def gone(pid: int, patience: float = 8.0) -> bool:
-    end = time.monotonic() + patience
-    while alive(pid) and time.monotonic() < end:
-        time.sleep(0.02)
-    return not alive(pid)
 
 
 def started(path: Path, patience: float = 10.0) -> int:

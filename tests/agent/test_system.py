@@ -13,6 +13,7 @@ import pytest
 from nodectl.agent.contract import Failed
 from nodectl.agent.processes import KEEP, Stopper
 from nodectl.agent.system import System, base_environment, parse_mountinfo
+from tests.processes import gone
 
 
 def test_run(system: System) -> None:
@@ -50,7 +51,7 @@ def test_timeout_ends_the_whole_group(system: System, tmp_path: Path) -> None:
     assert time.monotonic() - began < 4
     assert caught.value.values["stdout"] == "said\n"
     pid = int((tmp_path / "pid").read_text())
-    assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
+    assert gone(pid)
 
 
 def test_a_program_that_leaves_a_child_on_the_pipe(system: System) -> None:

@@ -117,7 +117,7 @@ def test_outcomes_may_come_in_any_order(line: ScriptedLine, channel: AgentChanne
 
 def test_what_the_decoder_already_held_is_not_forgotten(line: ScriptedLine, heard: Heard) -> None:
     decoder = Decoder()
-    frames = decoder.feed(encode({"t": "progress", "id": 1, "text": "early"}) + outcome(1)[:-1])
+    frames = list(decoder.feed(encode({"t": "progress", "id": 1, "text": "early"}) + outcome(1)[:-1]))
     made = AgentChannel("n1", "n1", line, Started({}, decoder, frames), 30.0, Watchdog(30.0), heard.reports())
     pending = made.submit(Step(1, "a", {}))
     line.said.put(Chunk(outcome(1)[-1:]))
