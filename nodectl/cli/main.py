@@ -19,6 +19,7 @@ from nodectl.cli.exit_codes import code_of
 from nodectl.cli.mistakes import render_mistakes
 from nodectl.cli.version import version
 from nodectl.diagnostics.model import Mistakes
+from nodectl.handoff.write import NotWritten
 from nodectl.report.exit_code import ExitCode
 from nodectl.report.journal import JournalLost
 
@@ -109,7 +110,7 @@ def show(error: BaseException, settings: Settings, arguments: Sequence[str]) -> 
         error.show()
     elif code_of(error) == ExitCode.INTERRUPTED:
         click.echo("interrupted", err=True)
-    elif isinstance(error, JournalLost):
+    elif isinstance(error, (JournalLost, NotWritten)):
         click.echo(f"nodectl stopped: {error}\n  help: make room there, or give another --run-dir; then run the same command again", err=True)
     else:
         click.echo(crash_message(error, write_crash_log(error, arguments)), err=True)

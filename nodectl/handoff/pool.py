@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodectl.wire.event import Event
@@ -73,15 +74,30 @@ def pool_of(events: Sequence[Event]) -> Pool:
         if event.kind == "run.start":
             run_id = str(event.data.get("run_id", ""))
         if event.kind == "play.start":
-            for host in event.data.get("hosts", []):
-                seen.setdefault(str(host), _Seen())
+            for host in event.texts("hosts"):
+                seen.setdefault(host, _Seen())
         if event.host:
             _note(seen.setdefault(event.host, _Seen()), event)
-    judged = dict.fromkeys(event.host for event in events if event.kind == "verdict")
+    judged = dict.fromkeys(event.host for event in events if event.kind == "verdict" and event.host)
     passed = {host: seen[host].node for host in judged if _passes(seen[host])}
-    nodes = tuple(_handed(host, node) for host, node in passed.items() if node is not None)
     excluded = tuple(_excluded(host, one) for host, one in seen.items() if not _passes(one))
-    return Pool(run_id, nodes, excluded, {host: tuple(one.checks) for host, one in seen.items()})
+    pool = Pool(run_id, (), excluded, {host: tuple(one.checks) for host, one in seen.items()})
+    for host, node in passed.items():
+        pool = _with(pool, host, node or {})
+    return pool
+
+
+def without(pool: Pool, host: str, why: str) -> Pool:
+    """The pool without a node that passed and still cannot be handed off."""
+    left_out = Excluded(host, "unknown", (f"it passed, but cannot be handed off: {why}",))
+    return replace(pool, nodes=tuple(node for node in pool.nodes if node.host != host), excluded=(*pool.excluded, left_out))
+
+
+def _with(pool: Pool, host: str, data: Mapping[str, Any]) -> Pool:
+    try:
+        return replace(pool, nodes=(*pool.nodes, _handed(host, data)))
+    except ValueError as error:
+        return without(pool, host, str(error))
 
 
 def _note(one: _Seen, event: Event) -> None:
@@ -91,14 +107,12 @@ def _note(one: _Seen, event: Event) -> None:
         one.checks.append(event.data)
     elif event.kind == "verdict":
         one.verdict = str(event.data.get("verdict", "unknown"))
-        one.reasons = [str(reason) for reason in event.data.get("reasons", [])]
+        one.reasons = event.texts("reasons")
     elif event.kind in ("host.unreachable", "host.lost", "host.stopped"):
         one.away = event.kind.partition(".")[2]
         one.why = str(event.data.get("reason", ""))
     elif event.kind == "task.end" and event.data.get("status") == "failed":
-        result = event.data.get("result")
-        text = str(result.get("msg", "")) if isinstance(result, Mapping) else ""
-        one.failed_tasks.append(f"task '{event.data.get('task', '')}' failed: {text}")
+        one.failed_tasks.append(f"task '{event.data.get('task', '')}' failed: {event.mapping('result').get('msg', '')}")
 
 
 def _passes(one: _Seen) -> bool:
@@ -118,14 +132,52 @@ def _excluded(host: str, one: _Seen) -> Excluded:
 
 
 def _handed(host: str, data: Mapping[str, Any]) -> HandedNode:
-    address = str(data["address"])
+    """Raises ValueError for a description that no launcher could use."""
+    if not _NAME.fullmatch(host) or not host.isprintable() or host in (".", ".."):
+        raise ValueError(f"{host!r} cannot be the name of a file and of a host")
+    address = _word(data, "address")
     return HandedNode(
-        host, address, str(data.get("fabric_address") or address), str(data.get("interface", "")), int(data.get("gpus", 0)), int(data.get("nproc", 1)),
-        str(data.get("torch_python") or "python3"), str(data.get("user", "")), int(data.get("port") or 22), str(data.get("key_file", "")),
-        str(data.get("backend", "gloo")), str(data.get("connection", "ssh")),
-        _texts(data.get("ssh_options")), _texts(data.get("env")),
+        host, address, _word(data, "fabric_address", address), _text(data, "interface", ""), _number(data, "gpus", 0, 0), _number(data, "nproc", 1, 1),
+        _text(data, "torch_python", "python3"), _text(data, "user", ""), _number(data, "port", 22, 1), _text(data, "key_file", ""),
+        _text(data, "backend", "gloo"), _text(data, "connection", "ssh"), _texts(data, "ssh_options"), _texts(data, "env"),
     )
 
 
-def _texts(value: Mapping[str, Any] | None) -> dict[str, str]:
-    return {str(key): str(item) for key, item in (value or {}).items()}
+# What an inventory takes for a host, less what no file's name (/), no pattern of ssh_config (*) and no command line of ssh (@, -) can hold.
+_NAME = re.compile(r"(?!-)[^\s/@,;&!'\"\\|<>(){}$`*?#]+")
+
+
+def _useless(key: str, value: object) -> ValueError:
+    return ValueError(f"its {key} is {value!r}")
+
+
+def _number(data: Mapping[str, Any], key: str, otherwise: int, least: int) -> int:
+    value = data.get(key, otherwise)
+    if type(value) is not int or not least <= value <= _MOST:
+        raise _useless(key, value)
+    return value
+
+
+# As many as ports; no node has more ranks.
+_MOST = 65535
+
+
+def _text(data: Mapping[str, Any], key: str, otherwise: str) -> str:
+    value = data.get(key) or otherwise
+    if not isinstance(value, str) or not value.isprintable():
+        raise _useless(key, value)
+    return value
+
+
+def _word(data: Mapping[str, Any], key: str, otherwise: str = "") -> str:
+    value = _text(data, key, otherwise)
+    if not value or " " in value:
+        raise _useless(key, value)
+    return value
+
+
+def _texts(data: Mapping[str, Any], key: str) -> dict[str, str]:
+    value = data.get(key) or {}
+    if not isinstance(value, Mapping):
+        raise _useless(key, value)
+    return {str(name): str(item) for name, item in value.items()}

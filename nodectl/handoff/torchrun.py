@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from nodectl.handoff.pool import Pool
@@ -36,6 +37,11 @@ if [ ! -f "$script" ] || [ ! -r "$script" ]; then
     echo "torchrun.sh: cannot read $script: expected a Python file on this machine" >&2
     exit 1
 fi
+
+for name in "${names[@]}"; do
+    # Without it ranks would bind to whatever interface they find first.
+    [ -r "$here/env/$name.env" ] || { echo "torchrun.sh: cannot read $here/env/$name.env: write the handoff again" >&2; exit 1; }
+done
 
 # on INDEX COMMAND: run a shell command on a node; stdin and stdout are the caller's.
 on() {
@@ -79,11 +85,18 @@ port=${MASTER_PORT:-}
 if [ -z "$port" ]; then
     ask='import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])'
     port=$(on 0 "$(quoted "${pythons[0]}" -c "$ask")" </dev/null) || { echo "torchrun.sh: no free port on ${names[0]}" >&2; exit 1; }
+    port=${port##*$'\n'}
 fi
+case $port in
+    '' | *[!0-9]*) echo "torchrun.sh: ${port:-nothing} is not a port: does a start file of ${names[0]} print something, or is MASTER_PORT wrong?" >&2; exit 1 ;;
+esac
 
 for ((index = 0; index < count; index++)); do
+    # The last line: a start file of the login shell may print something before.
     folders[index]=$(on "$index" 'mktemp -d' </dev/null) || { echo "torchrun.sh: cannot log in to ${names[$index]}" >&2; folders[index]=''; exit 1; }
-    on "$index" "cat > $(quoted "${folders[$index]}/${script##*/}")" <"$script" || { echo "torchrun.sh: cannot copy $script to ${names[$index]}" >&2; exit 1; }
+    folders[index]=${folders[index]##*$'\n'}
+    on "$index" "cat > $(quoted "${folders[$index]}/${script##*/}")" <"$script" >/dev/null ||
+        { echo "torchrun.sh: cannot copy $script to ${names[$index]}" >&2; exit 1; }
 done
 
 # The remote side: torchrun in a process group of its own; when stdin ends (this script is gone or gives up), the group is ended.
@@ -141,6 +154,8 @@ done
 exit 0
 '''
 
+_MARK = re.compile("@(?:RUN|COUNT|WORLD|NAMES|LOCAL|NPROC|PYTHONS|MASTER)@")
+
 
 def torchrun(pool: Pool) -> str:
     """The script's text. ``pool`` has at least one node; the first one holds the rendezvous."""
@@ -154,7 +169,5 @@ def torchrun(pool: Pool) -> str:
         "@PYTHONS@": shlex.join(node.torch_python for node in pool.nodes),
         "@MASTER@": shlex.quote(pool.nodes[0].fabric_address),
     }
-    text = _TEXT
-    for mark, value in values.items():
-        text = text.replace(mark, value.replace("\n", " "))
-    return text
+    # In one pass: a name that looks like a mark stays a name.
+    return _MARK.sub(lambda mark: values[mark[0]].replace("\n", " "), _TEXT)

@@ -19,6 +19,9 @@ FOLLOWED = frozenset(
     )
 )  # fmt: skip
 
+# Several files may be quoted one by one (`paths` takes them apart); a command is for the shell, quotes and all.
+_QUOTES_STAY = frozenset(("userknownhostsfile", "globalknownhostsfile", "proxycommand"))
+
 # What a run does not need: nodectl keeps one connection per host anyway, has its own time limits, and asks nobody at a terminal.
 HARMLESS = frozenset(
     (
@@ -85,7 +88,8 @@ def _key_value(text: str) -> tuple[str, str]:
     if not key or not value:
         raise BadOption(f"'-o {text}' is not of the form Key=Value")
     check({key: value})
-    return key, value.removeprefix('"').removesuffix('"')
+    whole = key in _QUOTES_STAY or value.count('"') != 2 or not (value.startswith('"') and value.endswith('"'))
+    return key, value if whole else value[1:-1]
 
 
 def paths(value: str) -> Sequence[str]:

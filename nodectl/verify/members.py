@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,16 +116,25 @@ def node_data(target: Target, member: Member, facts: NodeFacts) -> dict[str, Any
     return {
         "address": target.address, "fabric_address": member.address, "interface": member.interface, "gpus": facts.gpus, "nproc": member.nproc,
         "torch_python": member.python, "user": target.user, "port": target.port, "key_file": _absolute(target.key_file), "connection": target.connection,
-        "ssh_options": {key: _absolute(value) if key in _PATHS else value for key, value in target.options.items()}, "env": env, "backend": member.backend,
+        "ssh_options": {key: _absolute_all(key, value) for key, value in target.options.items()}, "env": env, "backend": member.backend,
         "torch": facts.torch, "fabric": facts.fabric,
     }
 
 
-# Options that name one file; the handoff is used from another folder than the run was.
-_PATHS = frozenset(["userknownhostsfile", "identityfile", "certificatefile"])
+# Options that name files: one per line, several words, or one. The handoff is used from another folder than the run was.
+_LINES, _WORDS, _ONE = frozenset(["identityfile"]), frozenset(["userknownhostsfile", "globalknownhostsfile"]), frozenset(["configfile", "certificatefile"])
+
+
+def _absolute_all(key: str, value: str) -> str:
+    key = key.lower()
+    if key in _LINES:
+        return "\n".join(map(_absolute, value.splitlines()))
+    if key in _WORDS:
+        return shlex.join(map(_absolute, shlex.split(value)))
+    return _absolute(value) if key in _ONE else value
 
 
 def _absolute(path: str) -> str:
-    if not path or path.startswith(("%", "none")) or path == "/dev/null":
+    if not path or path.startswith("%") or path.lower() == "none" or path == "/dev/null":
         return path
     return str(Path(path).expanduser().absolute())

@@ -24,7 +24,7 @@ Kinds and their data (``host`` is the inventory name, "" where it is about the r
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 _OWN = frozenset(["kind", "at", "host"])
 
@@ -48,3 +48,15 @@ class Event:
 
     def to_json(self) -> Dict[str, Any]:
         return {"kind": self.kind, "at": self.at, "host": self.host, **self.data}
+
+    # Readers of a journal ask by type: one written by another version, or by hand, must not end them.
+
+    def mapping(self, key: str) -> Dict[str, Any]:
+        """The value of ``key`` where it is a mapping, else an empty one."""
+        value = self.data.get(key)
+        return value if isinstance(value, dict) else {}
+
+    def texts(self, key: str) -> List[str]:
+        """The items of ``key`` as texts where it is a list, else none."""
+        value = self.data.get(key)
+        return [str(item) for item in value] if isinstance(value, (list, tuple)) else []

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from nodectl.handoff.env_file import env_file
-from nodectl.handoff.pool import pool_of
-from nodectl.handoff.ssh_config import ssh_config
 from nodectl.handoff.write import write_handoff
 from nodectl.wire.event import Event
 from tests.handoff.pool_events import check, node, start, verdict
@@ -85,32 +80,6 @@ def test_no_password_reaches_a_file(tmp_path: Path) -> None:
     events = [*start("n1"), node("n1", password="hunter2", ansible_become_password="hunter2"), verdict("n1")]
     write_handoff(events, tmp_path)
     assert all("hunter2" not in path.read_text() for path in tmp_path.rglob("*") if path.is_file())
-
-
-def test_ssh_reads_the_config(tmp_path: Path) -> None:
-    options = {"userknownhostsfile": "/k h/known_hosts", "proxyjump": "bastion", "connecttimeout": "7"}
-    write_handoff([*start("n1"), node("n1", port=2201, ssh_options=options), verdict("n1")], tmp_path)
-    shown = subprocess.run(["ssh", "-G", "-F", str(tmp_path / "ssh_config"), "n1"], capture_output=True, text=True, check=True).stdout.splitlines()
-    wanted = [
-        "hostname 192.0.2.1", "port 2201", "user ops", "batchmode yes", "identitiesonly yes", "identityfile /keys/id", "connecttimeout 7", "proxyjump bastion",
-        "userknownhostsfile /k h/known_hosts",
-    ]
-    assert [line for line in wanted if line not in shown] == []
-    assert any(line in shown for line in ("stricthostkeychecking true", "stricthostkeychecking yes"))
-
-
-@pytest.mark.parametrize("value", ["a\nProxyCommand evil", 'a"b'])
-def test_a_value_cannot_begin_a_line_of_its_own(value: str) -> None:
-    pool = pool_of([*start("n1"), node("n1", user=value), verdict("n1")])
-    with pytest.raises(ValueError, match="ssh_config"):
-        ssh_config(pool)
-
-
-@pytest.mark.parametrize("env", [{"A": "1\nB=2"}, {"A=B": "1"}, {"": "1"}])
-def test_environment_lines(env: dict[str, Any]) -> None:
-    pool = pool_of([*start("n1"), node("n1", env=env), verdict("n1")])
-    with pytest.raises(ValueError, match="environment"):
-        env_file(pool.nodes[0])
 
 
 def test_a_local_node_needs_no_ssh(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from nodectl.cli.past import read_run
-from nodectl.handoff.write import write_handoff
+from nodectl.diagnostics.model import Diagnostic, Mistakes
+from nodectl.handoff.write import NotWritten, write_handoff
 
 
 @click.command("handoff")
@@ -17,7 +18,10 @@ def command(run: Path, out: Path | None) -> int:
     """Write hostfile, launch line, ssh_config and the list of excluded nodes of RUN (a run's folder)."""
     folder = out or run / "handoff"
     events = read_run(run)
-    handoff = write_handoff(events, folder)
+    try:
+        handoff = write_handoff(events, folder)
+    except NotWritten as error:
+        raise Mistakes([Diagnostic("E406", str(error), help="give a folder you may write to with --out")]) from None
     click.echo(f"handed off: {', '.join(handoff.hosts) or 'no node'} (world size {handoff.world_size})")
     click.echo(f"handoff:    {folder}")
     return 0
