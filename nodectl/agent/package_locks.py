@@ -26,7 +26,8 @@ def holder(path: str) -> Optional[int]:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Failed(f"cannot look at the lock {path}: {error.strerror} (packages are installed by root: use become)") from None
+        hint = " (packages are installed by root: use become)" if isinstance(error, PermissionError) else ""
+        raise Failed(f"cannot look at the lock {path}: {error.strerror}{hint}") from None
     try:
         answer = fcntl.fcntl(handle, fcntl.F_GETLK, struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
     finally:
@@ -39,7 +40,7 @@ def command_of(pid: int) -> str:
     """The command line of a process, shortened; "unknown command" when it is gone or not visible."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as handle:
-            text = handle.read(4096).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+            text = " ".join(handle.read(4096).replace(b"\0", b" ").decode("utf-8", "replace").split())
     except OSError:
         text = ""
     return text[:120] or "unknown command"

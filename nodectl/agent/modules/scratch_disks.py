@@ -13,7 +13,7 @@ import pwd
 import stat
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from nodectl.agent import blocks, fstab, scratch_make
+from nodectl.agent import blocks, fstab, node_lock, scratch_make
 from nodectl.agent.blocks import Disk, human
 from nodectl.agent.contract import Args, Failed, State
 from nodectl.agent.scratch_guard import Reading, Standing, refusals, stand
@@ -22,6 +22,10 @@ from nodectl.agent.sizes import parse_size
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Change
 from nodectl.wire.params import Param, Spec
+
+LOCK = "scratch_disks"
+# Two runs on one node: the later one waits as long as making the filesystem of one disk may take.
+LOCK_SECONDS = scratch_make.MKFS_SECONDS
 
 SPEC = Spec(
     summary="Make scratch filesystems on local disks named by identity, and mount them; refuse any disk that is used or carries something else.",
@@ -53,7 +57,15 @@ SPEC = Spec(
 
 
 def read(system: System, args: Args) -> State:
-    """All disks of the node; everything the guards ask about the selected ones; records, fstab, and the mount roots."""
+    """All disks of the node; everything the guards ask about the selected ones; records, fstab, and the mount roots.
+
+    While another run writes on them there is nothing to be read that would still be true afterwards, so its end is waited for.
+    """
+    with node_lock.undisturbed(system, LOCK, LOCK_SECONDS):
+        return _read(system, args)
+
+
+def _read(system: System, args: Args) -> State:
     disks = blocks.discover()
     resolved = _resolve(args)
     chosen, problems = select(args["devices"], disks, resolved)
@@ -249,6 +261,13 @@ def _root_differs(args: Args, facts: Mapping[str, Any]) -> bool:
 
 
 def write(system: System, args: Args, state: State, change: Change) -> None:
+    """Alone on this node, and from a new reading: another run may have been here since the first."""
+    with node_lock.alone(system, LOCK, LOCK_SECONDS):
+        state = _read(system, args)
+        _write(system, args, state, diff(args, state))
+
+
+def _write(system: System, args: Args, state: State, change: Change) -> None:
     """Each disk in turn: looked at again, made, mounted, written into fstab."""
     try:
         uid, gid = _ids(args)
