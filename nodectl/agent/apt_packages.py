@@ -36,11 +36,15 @@ class Wanted(NamedTuple):
 
 
 class Known(NamedTuple):
-    """``status`` is dpkg's ("ii", "rc", …), "" where dpkg has never seen it; ``candidate`` "" where no list offers it."""
+    """``status`` is dpkg's ("ii", "rc", …), "" where dpkg has never seen it; ``candidate`` "" where no list offers it.
+
+    ``listed``: some list knows the name, be it as one that other packages only provide.
+    """
 
     version: str = ""
     status: str = ""
     candidate: str = ""
+    listed: bool = False
 
     @property
     def installed(self) -> bool:
@@ -75,11 +79,12 @@ def known(system: System, names: Sequence[str]) -> Dict[str, Known]:
             if name in found and not found[name].installed:
                 found[name] = found[name]._replace(version=version, status=status.strip())
     for name, candidate in _candidates(system, names).items():
-        found[name] = found[name]._replace(candidate=candidate)
+        found[name] = found[name]._replace(candidate=candidate, listed=True)
     return found
 
 
 def _candidates(system: System, names: Sequence[str]) -> Dict[str, str]:
+    """Name → candidate, "" for one that is only provided by others. A name that no list knows is not there."""
     done = system.run(["apt-cache", "policy", *names], timeout=QUERY_SECONDS)
     found: Dict[str, str] = {}
     current = ""
@@ -89,8 +94,8 @@ def _candidates(system: System, names: Sequence[str]) -> Dict[str, str]:
         elif line.strip().startswith("Candidate:") and current:
             value = line.split(":", 1)[1].strip()
             key = next((name for name in names if name == current or name.split(":")[0] == current), "")
-            if key and value != "(none)":
-                found[key] = value
+            if key:
+                found[key] = value if value != "(none)" else ""
     return found
 
 
@@ -245,11 +250,22 @@ def act(system: System, args: Args, check: bool) -> Outcome:
 def _foretell(system: System, args: Args, words: Sequence[str], todo: Sequence[Wanted], unfetched: bool) -> List[str]:
     """apt-get's simulation; where the lists would be fetched first, names alone when the old lists do not know them."""
     try:
+        if args["state"] != "absent":
+            _refuse_unlisted(system, todo)
         return simulate(system, args, words)
     except Failed:
         if not unfetched:
             raise
         return [f"install {w.text()} (the package lists would be fetched first)" for w in todo]
+
+
+def _refuse_unlisted(system: System, todo: Sequence[Wanted]) -> None:
+    """apt-get takes a name that it does not know for something else: NAME- removes, NAME+ installs NAME, and with a dot it is a pattern."""
+    facts = known(system, [w.name for w in todo])
+    strange = [name for name, fact in facts.items() if not fact.installed and not fact.listed]
+    if strange:
+        why = "are the names right, and the lists recent (update_cache: true)?" if _has_lists() else "this node has no package lists: add update_cache: true"
+        raise Failed(f"apt: no package list of this node knows {', '.join(strange)}: {why}")
 
 
 def _told(steps: Sequence[str], values: Dict[str, Any]) -> Outcome:

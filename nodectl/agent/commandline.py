@@ -29,7 +29,8 @@ PARAMS: Dict[str, Param] = {
     "executable": Param("path", help="the shell to use (shell), or the program to start in place of the first word (command)"),
 }
 RETURNS = {
-    "cmd": "what was run", "rc": "exit code", "stdout": "output", "stderr": "error output", "stdout_lines": "output as lines",
+    "cmd": "what was run, as it was written", "msg": "why it was not run, or that it failed", "rc": "exit code",
+    "stdout": "output", "stderr": "error output", "stdout_lines": "output as lines",
     "stderr_lines": "error output as lines", "start": "when it began", "end": "when it ended", "delta": "how long it took",
 }
 
@@ -40,7 +41,7 @@ def run(system: System, args: Args, argv: Sequence[str], shown: Any, check: bool
     path, reason = _needless(args, folder)
     if reason:
         skipped = f"skipped, since {path} {reason}"
-        values = {"cmd": shown, "rc": 0, "stdout": skipped, "stderr": "", "stdout_lines": [skipped], "stderr_lines": []}
+        values = {"cmd": shown, "rc": 0, "msg": "", "stdout": skipped, "stderr": "", "stdout_lines": [skipped], "stderr_lines": []}
         return Outcome(msg=f"{'Would' if check else 'Did'} not run command since '{path}' {reason}", values=values)
     if check:
         decided = args["creates"] is not None or args["removes"] is not None
@@ -88,7 +89,7 @@ def _outcome(done: Completed, shown: Any, began: datetime.datetime, strip: bool)
     ended = datetime.datetime.now()
     out, err = (text.rstrip("\r\n") if strip else text for text in (done.stdout, done.stderr))
     values: Dict[str, Any] = {
-        "cmd": shown, "rc": done.rc, "stdout": out, "stderr": err, "stdout_lines": out.splitlines(), "stderr_lines": err.splitlines(),
+        "cmd": shown, "rc": done.rc, "msg": "", "stdout": out, "stderr": err, "stdout_lines": out.splitlines(), "stderr_lines": err.splitlines(),
         "start": began.isoformat(" "), "end": ended.isoformat(" "), "delta": str(ended - began),
     }
     warnings = _dropped(done)

@@ -77,9 +77,12 @@ def distribution(root: str = "/") -> Facts:
     name, family = DISTRIBUTIONS.get(key, (release.get("NAME", "NA"), (like or [release.get("NAME", "NA")])[0]))
     version = release.get("VERSION_ID", "NA")
     exact = text(os.path.join(root, "etc/debian_version"))
+    minor: Facts = {}
     if key == "debian" and re.match(r"^\d+(\.\d+)?$", exact):
         version = exact
+        minor = {"ansible_distribution_minor_version": exact.partition(".")[2]}
     return {
+        **minor, "ansible_distribution_file_variety": family,
         "ansible_distribution": name, "ansible_os_family": family, "ansible_distribution_version": version,
         "ansible_distribution_major_version": version.split(".")[0], "ansible_distribution_release": _codename(release),
         "ansible_distribution_file_path": "/etc/os-release", "ansible_distribution_file_parsed": bool(release),

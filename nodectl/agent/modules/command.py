@@ -41,5 +41,5 @@ def _words(args: Args) -> List[str]:
         except ValueError as error:
             raise Failed(f"cannot split the command into words: {error}: {args['cmd']}") from None
     if not words:
-        raise Failed("no command given", rc=256, stdout="", stderr="", stdout_lines=[], stderr_lines=[])
+        raise Failed("no command given", rc=257, stdout="", stderr="", stdout_lines=[], stderr_lines=[])
     return [args["executable"], *words] if args["executable"] else words

@@ -45,7 +45,8 @@ def read(system: System, args: Args) -> State:
         there = attributes.look(system.stat(dest))
     state: State = {"dest": dest, "there": there, "ids": attributes.wished(args), "missing": _missing(os.path.dirname(dest)) if _is_folder(args) else []}
     if args["remote_src"] and args["src"] and os.path.isdir(args["src"]):
-        state["tree"] = _tree(system, args, dest)
+        # What Ansible returns as dest: where the folder went, or what was written when that was not there before.
+        state.update(tree=_tree(system, args, dest), told=dest if os.path.isdir(os.path.expanduser(args["dest"])) else os.path.expanduser(args["dest"]))
         return state
     if there["kind"] in ("file", "link"):
         state["checksum"] = replace.sha1_of(dest)
@@ -175,7 +176,7 @@ def _diff_tree(args: Args, state: State) -> Change:
             actions.append(f"copy {entry['source']} to {entry['place']}")
         elif args["force"] or entry["kind"] == "directory":
             actions += attributes.differences(entry["place"], _entry_args(args, entry), state["ids"], there)
-    return Change(actions, "", "", args["src"], state["dest"])
+    return Change(actions, "", "", args["src"], state["dest"], {"dest": state["told"]})
 
 
 def _entry_args(args: Args, entry: Dict[str, Any]) -> Args:
@@ -224,8 +225,7 @@ def _write_tree(system: System, args: Args, state: State) -> None:
 
 
 def values(args: Args, state: State, change: Change) -> Args:
-    dest = os.path.expanduser(args["dest"]) if "tree" in state else state["dest"]  # of a whole folder: as it was written
-    result: Args = {"dest": dest, **attributes.returned(state["dest"], state["there"])}
+    result: Args = {"dest": change.data.get("dest", state["dest"]), **attributes.returned(state["dest"], state["there"])}
     if state.get("source"):
         result["checksum"] = state["source"]
     if args["src"]:

@@ -33,6 +33,8 @@ def read(system: System, args: Args) -> State:
 
 def diff(args: Args, state: State) -> Change:
     name, gid = args["name"], state["gid"]
+    if not name or name.startswith("-") or set(name) & set(":,\n/ \t"):
+        raise Failed(f"{name!r} is no group name")
     steps: List[str] = []
     if args["state"] == "absent":
         steps += [f"remove group {name}"] if gid is not None else []

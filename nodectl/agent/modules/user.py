@@ -74,9 +74,11 @@ def _shadow(system: System, name: str) -> str:
 
 def diff(args: Args, state: State) -> Change:
     name = args["name"]
+    if not name or name.startswith("-") or set(name) & set(":,\n/ \t"):
+        raise Failed(f"{name!r} is no user name")
     if args["state"] == "absent":
         return Change(actions=[f"remove user {name}"] if state["uid"] is not None else [])
-    if args["password"] is not None and not args["password"].startswith(("$", "*", "!")):
+    if args["password"] is not None and (not args["password"].startswith(("$", "*", "!")) or set(args["password"]) & set(":\n")):
         raise Failed(f"password of {name} is not a hash: make one with the password_hash filter, or mkpasswd; clear text would lock the account out")
     if state["uid"] is None:
         return Change(actions=[f"make user {name}"] + ([f"set the password of {name}"] if args["password"] else []))
@@ -133,7 +135,8 @@ def write(system: System, args: Args, state: State, change: Change) -> None:
         if flags:
             _must(system, ["usermod", *flags, name])
         if any(step.startswith("make the home") for step in change.actions):
-            _must(system, ["mkhomedir_helper", name] if system.which("mkhomedir_helper") else ["install", "-d", "-m", "0750", "-o", name, state["home"]])
+            plain = ["install", "-d", "-m", "0750", "-o", name, "-g", str(state["gid"]), state["home"]]
+            _must(system, ["mkhomedir_helper", name] if system.which("mkhomedir_helper") else plain)
     if args["password"] is not None and (state["uid"] is None or _password_differs(args, state)):
         _must(system, ["chpasswd", "-e"], stdin=f"{name}:{args['password']}\n".encode())
     if args["password_lock"] is not None and args["password_lock"] != _shadow(system, name).startswith("!"):

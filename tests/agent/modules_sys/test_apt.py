@@ -114,7 +114,7 @@ def test_refuses_names(name: str, says: str) -> None:
 
 
 def test_unknown_package_is_named() -> None:
-    assert "Unable to locate package nothere" in reason(lambda: run(Machine({}, {}), name="nothere"))
+    assert "no package list of this node knows nothere" in reason(lambda: run(Machine({}, {}), name="nothere"))
 
 
 def test_lists_are_fetched_only_where_something_is_to_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
