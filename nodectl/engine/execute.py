@@ -15,15 +15,15 @@ from nodectl.engine.catalogue import ACTIONS, known
 from nodectl.engine.cursor import Position
 from nodectl.engine.include import include
 from nodectl.engine.loops import BadLoop, items_of
-from nodectl.engine.masking import reveal
 from nodectl.engine.node import RunNode, flag, node_for, place_of
 from nodectl.engine.results import Done, Effects, Item, failed, of_loop, shown, skipped
 from nodectl.engine.role_arguments import check_arguments
 from nodectl.engine.runtime import PlayScope, Runtime, mistakes_text, text_of
 from nodectl.engine.targets import BadTarget
 from nodectl.lang.lookups import Lookups
+from nodectl.lang.secrets import reveal
 from nodectl.lang.task import Task
-from nodectl.lang.template import TemplateError, UndefinedName
+from nodectl.lang.template_error import TemplateError, UndefinedName
 from nodectl.lang.undefined import OMIT
 from nodectl.lang.unsafe import mark_unsafe
 from nodectl.transport.channel import Lost, Unreachable

@@ -12,7 +12,7 @@ from nodectl.engine.cursor import Inclusion, Position
 from nodectl.engine.results import Item
 from nodectl.engine.runtime import PlayScope, Runtime
 from nodectl.lang.task import Task
-from nodectl.lang.template import TemplateError
+from nodectl.lang.template_error import TemplateError
 
 
 def include(run: Runtime, scope: PlayScope, host: str, position: Position, args: Mapping[str, Any], variables: Mapping[str, Any]) -> Item:

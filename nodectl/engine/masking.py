@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
+from nodectl.lang.secrets import SHORTEST_INSIDE
 from nodectl.wire.secret import MASK, Secret
-
-# A shorter text would stand in many innocent words; it is masked only where it is the whole value.
-SHORTEST_INSIDE = 6
-
-
-def reveal(value: Any) -> Any:
-    """``value`` with every Secret made plain: only for the arguments of a step on its way to the node."""
-    if isinstance(value, Secret):
-        return value.reveal()
-    if isinstance(value, Mapping):
-        return {key: reveal(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [reveal(item) for item in value]
-    return value
 
 
 class Masker:
@@ -33,7 +21,7 @@ class Masker:
 
     def remember(self, value: Any) -> None:
         """Take every text inside ``value`` (a secret parameter's value or a Secret) as one to hide."""
-        found = {text for text in _texts(value) if text}
+        found = {form for text in _texts(value) if text for form in _forms(text)}
         if not found <= self._texts:
             with self._lock:
                 self._texts |= found
@@ -70,6 +58,11 @@ class Masker:
             if len(secret) >= SHORTEST_INSIDE and secret in text:
                 text = text.replace(secret, MASK)
         return text
+
+
+def _forms(text: str) -> list[str]:
+    """The text, and as it stands in kubeconfigs, headers and netrc-like files."""
+    return [text, base64.b64encode(text.encode()).decode()] if len(text) >= SHORTEST_INSIDE else [text]
 
 
 def _texts(value: Any) -> list[str]:

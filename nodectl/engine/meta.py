@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nodectl.engine.cursor import Cursor, Failure
 from nodectl.engine.node import node_for
 from nodectl.engine.strategy import Group
-from nodectl.lang.template import TemplateError
+from nodectl.lang.template_error import TemplateError
 
 if TYPE_CHECKING:
     from nodectl.engine.play import Batch

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from nodectl.engine.masking import reveal
 from nodectl.engine.runtime import PlayScope, Runtime
 from nodectl.engine.targets import BadTarget, become_of, needed_become, target_of
+from nodectl.lang.secrets import reveal
 from nodectl.lang.task import Become, Task
-from nodectl.lang.template import TemplateError
+from nodectl.lang.template_error import TemplateError
 from nodectl.transport.channel import BecomeTarget, Channel, Lost, Target
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Wrong, convert

@@ -15,7 +15,7 @@ from nodectl.engine.tags import SPECIAL, tasks_of
 from nodectl.inventory.patterns import select
 from nodectl.lang.playbook import Play, Playbook
 from nodectl.lang.task import Task
-from nodectl.lang.template import TemplateError
+from nodectl.lang.template_error import TemplateError
 
 _DYNAMIC = ("include_tasks", "include_role")
 

@@ -24,7 +24,8 @@ from nodectl.lang.load import LoadedRole, LoadedTasks, load_role, load_tasks, lo
 from nodectl.lang.lookups import Lookups
 from nodectl.lang.playbook import Play
 from nodectl.lang.task import Task
-from nodectl.lang.template import Templar, TemplateError
+from nodectl.lang.template import Templar
+from nodectl.lang.template_error import TemplateError
 from nodectl.lang.unsafe import has_template
 from nodectl.transport.channel import Connections
 from nodectl.wire.event import Event

@@ -14,7 +14,9 @@ from nodectl.engine.state import HostState
 from nodectl.inventory.model import LOCALHOST, Inventory
 from nodectl.lang.playbook import Play
 from nodectl.lang.role import Role
-from nodectl.lang.template import LazyVariables, Templar, TemplateError
+from nodectl.lang.scope import LazyVariables
+from nodectl.lang.template import Templar
+from nodectl.lang.template_error import TemplateError
 from nodectl.lang.undefined import OMIT
 
 # The release whose language nodectl speaks; roles ask for it in `ansible_version.full is version(…)`.

@@ -11,7 +11,7 @@ from nodectl.engine.cursor import Cursor
 from nodectl.engine.runtime import mistakes_text
 from nodectl.lang.playbook import Play
 from nodectl.lang.task import Task
-from nodectl.lang.template import TemplateError, UndefinedName
+from nodectl.lang.template_error import TemplateError, UndefinedName
 
 if TYPE_CHECKING:
     from nodectl.engine.play import Batch

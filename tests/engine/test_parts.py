@@ -10,7 +10,7 @@ import pytest
 from nodectl.diagnostics.model import Collector
 from nodectl.engine.cursor import Position
 from nodectl.engine.handlers import HandlerTable
-from nodectl.engine.masking import Masker, reveal
+from nodectl.engine.masking import Masker
 from nodectl.engine.options import Options
 from nodectl.engine.owed import Owed
 from nodectl.engine.state import HostState
@@ -18,6 +18,7 @@ from nodectl.engine.variables import PlayVariables, Variables
 from nodectl.inventory.load import load_inventory
 from nodectl.lang.playbook import Play
 from nodectl.lang.role import Role
+from nodectl.lang.secrets import reveal
 from nodectl.lang.task import Task
 from nodectl.lang.template import Templar
 from nodectl.wire.origin import Origin

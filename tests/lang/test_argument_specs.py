@@ -9,7 +9,9 @@ import pytest
 
 from nodectl.lang.argument_specs import check, check_literal, options_of
 from nodectl.lang.role import Role
-from nodectl.lang.template import LazyVariables, Templar, UndefinedName
+from nodectl.lang.scope import LazyVariables
+from nodectl.lang.template import Templar
+from nodectl.lang.template_error import UndefinedName
 
 OPTIONS: dict[str, Any] = {
     "size": {"type": "int", "required": True},

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from nodectl.lang.lookups import REFUSED, Lookups, sequence
-from nodectl.lang.template import Templar, TemplateError
+from nodectl.lang.template import Templar
+from nodectl.lang.template_error import TemplateError
 
 
 @pytest.fixture

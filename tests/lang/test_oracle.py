@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from nodectl.lang.lookups import Lookups
-from nodectl.lang.template import Templar, TemplateError
+from nodectl.lang.template import Templar
+from nodectl.lang.template_error import TemplateError
 
 CASES = Path(__file__).parent / "cases"
 ERROR = "an error"

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodectl.lang.lookups import Lookups
-from nodectl.lang.template import LazyVariables, Templar, TemplateError, UndefinedName
+from nodectl.lang.scope import LazyVariables
+from nodectl.lang.template import Templar
+from nodectl.lang.template_error import TemplateError, UndefinedName
 from nodectl.lang.undefined import OMIT
 from nodectl.lang.unsafe import Settled, Unsafe, mark_unsafe
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nodectl.engine.actions.contract import Args, Context
-from nodectl.lang.template import UndefinedName
+from nodectl.lang.template_error import UndefinedName
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
 

@@ -10,7 +10,6 @@ from nodectl.engine.actions.contract import ActionFailed, Args, Context
 from nodectl.engine.actions.copy import SPEC as COPY
 from nodectl.engine.actions.copy import send_bytes
 from nodectl.engine.actions.files import find_source
-from nodectl.engine.masking import reveal
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
 
@@ -47,7 +46,7 @@ def run(context: Context, args: Args) -> Outcome:
 
 
 class _Here(Mapping[str, Any]):
-    """The task's variables with secrets made plain (the file is the product) and the template's own names."""
+    """The task's variables and the template's own names."""
 
     def __init__(self, variables: Mapping[str, Any], source: Path, dest: str) -> None:
         self._variables = variables
@@ -58,7 +57,7 @@ class _Here(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name in self._variables:
-            return reveal_typed(self._variables[name])
+            return self._variables[name]
         return self._own[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -67,8 +66,3 @@ class _Here(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-def reveal_typed(value: Any) -> Any:
-    """Plain data with secrets revealed; mappings of another kind (hostvars) are left as they are: they render lazily."""
-    return reveal(value) if isinstance(value, (dict, list, tuple)) or not isinstance(value, Mapping) else value
