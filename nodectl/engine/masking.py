@@ -20,11 +20,14 @@ class Masker:
         self._texts: frozenset[str] = frozenset()
 
     def remember(self, value: Any) -> None:
-        """Take every text inside ``value`` (a secret parameter's value or a Secret) as one to hide."""
-        found = {form for text in _texts(value) if text for form in _forms(text)}
-        if not found <= self._texts:
-            with self._lock:
-                self._texts |= found
+        """Take every text inside ``value`` (a secret parameter's value or a Secret) as one to hide.
+
+        Where a part of a text is hidden already, what stands around that part may be seen.
+        """
+        for text in sorted(filter(None, _texts(value)), key=len):
+            if self._mask_text(text) == text:
+                with self._lock:
+                    self._texts |= set(_forms(text))
 
     def remember_secrets(self, value: Any) -> None:
         """Take only what is typed as Secret inside ``value``."""
