@@ -57,10 +57,10 @@ def parse_line(line: str) -> Optional[Key]:
 
 
 def _words(text: str) -> List[str]:
-    """Split at blanks outside of double quotes."""
+    """Split at blanks outside of double quotes; as in sshd, a quote behind a backslash is none."""
     words, current, quoted = [], "", False
     for char in text:
-        quoted = quoted != (char == '"')
+        quoted = quoted != (char == '"' and not current.endswith("\\"))
         if char.isspace() and not quoted:
             words += [current] if current else []
             current = ""

@@ -26,7 +26,7 @@ from nodectl.agent.system import Mount, System
 
 
 class Node(System):
-    """``case`` is the case file's content. Paths below ``root`` are real files; all others are those of the case."""
+    """``case`` is the case file's content. Paths below ``root`` are real files; all others are those of the case. Its devices are all 259:0."""
 
     def __init__(self, case: Mapping[str, Any], root: Path) -> None:
         super().__init__(case.get("environment"))
@@ -80,7 +80,7 @@ class Node(System):
             return super().stat(path, follow)
         if path in self.files or path in self.devices:
             kind = stat.S_IFREG | 0o644 if path in self.files else stat.S_IFBLK | 0o660
-            return os.stat_result((kind, 7, 1, 1, 0, 0, len(self.files.get(path, "")), 0, 0, 0))
+            return os.stat_result((kind, 7, 1, 1, 0, 0, len(self.files.get(path, "")), 0, 0, 0), {"st_rdev": os.makedev(259, 0)})
         return None
 
     def write_atomic(self, path: str, data: Any, mode: int | None = None, uid: int | None = None, gid: int | None = None, follow: bool = True) -> None:
