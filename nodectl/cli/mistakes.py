@@ -17,6 +17,8 @@ def render_mistakes(diagnostics: Sequence[Diagnostic], form: str) -> str:
         return render_json(diagnostics)
     if form == "github":
         return "\n".join(render_github(diagnostic) for diagnostic in in_order(diagnostics))
+    blocks = [render_human(diagnostic) for diagnostic in in_order(diagnostics)]
     errors = sum(diagnostic.severity == "error" for diagnostic in in_order(diagnostics))
-    count = f"{errors} mistake{'s' if errors != 1 else ''} found; no node was touched."
-    return "\n\n".join([*(render_human(diagnostic) for diagnostic in in_order(diagnostics)), count])
+    if errors:
+        blocks.append(f"{errors} mistake{'s' if errors != 1 else ''} found; no node was touched.")
+    return "\n\n".join(blocks)

@@ -43,7 +43,8 @@ def _hosts(run: Runtime, play: Play, found: Collector) -> list[str]:
         named = select(run.inventory, hosts_pattern(run, play))
         allowed = set(select(run.inventory, "all", run.options.limit)) if run.options.limit else set(named)
     except TemplateError as error:
-        found.error("E213", f"hosts: {error.message}", play.hosts_origin, help=error.hint)
+        advice = error.hint or "give it with -e: here, before any host is chosen, there are no other variables"
+        found.error("E213", f"hosts: {error.message}", play.hosts_origin, label="which hosts?", help=advice)
         return []
     except Mistakes as mistakes:
         for one in mistakes.diagnostics:

@@ -114,7 +114,7 @@ def _regex(text: str) -> Callable[[str], object]:
     try:
         return re.compile(text).match
     except re.error as error:
-        raise Mistakes([Diagnostic("E305", f"'~{text}' is not a regular expression: {error}")]) from None
+        raise Mistakes([Diagnostic("E305", f"'~{text}' is not a regular expression: {error}", help="after ~ stands a regular expression of Python")]) from None
 
 
 def _matching(inventory: Inventory, matches: Callable[[str], object]) -> list[str] | None:
@@ -141,10 +141,11 @@ def _ranged(inventory: Inventory, part: str) -> list[str] | None:
     try:
         names = expand(part)
     except BadRange as wrong:
-        raise Mistakes([Diagnostic("E303", f"host pattern '{part}': {wrong}")]) from None
+        raise Mistakes([Diagnostic("E303", f"host pattern '{part}': {wrong}", help="write for example gpu-[01:16]")]) from None
     missing = [name for name in names if name not in inventory.hosts and name not in inventory.groups]
     if missing and len(missing) < len(names):
-        raise Mistakes([Diagnostic("E304", f"host pattern '{part}': no host '{missing[0]}'", label=f"{len(names) - len(missing)} of {len(names)} names exist")])
+        there = f"{len(names) - len(missing)} of {len(names)} names exist"
+        raise Mistakes([Diagnostic("E304", f"host pattern '{part}': no host '{missing[0]}'", label=there, help=f"{there}: correct the range")])
     return None if missing else [host for name in names for host in _named(inventory, name)]
 
 

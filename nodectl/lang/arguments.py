@@ -213,7 +213,7 @@ def _check_value(call: Call, name: str, checker: Checker) -> None:
     if key is None or key not in call.spec.params or _templated(value):
         return
     try:
-        convert(call.spec.params[key], value)
+        convert(call.spec.params[key], bare(value))
     except Wrong as wrong:
         checker.error("E207", f"{call.module}: '{name}' {wrong}", at, f"expected {_expected(call.spec.params[key])}")
 

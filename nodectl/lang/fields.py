@@ -83,7 +83,8 @@ class Checker:
             message, line = wrong
             where = f"in line {line} of this text" if line > 1 else "here"
             kind = "expression" if expression else "template"
-            self.error("E213", f"the {kind} cannot be read: {message}", at, where)
+            advice = "to compare, write ==" if message.startswith("unexpected '='") else self._templar.nearest_name(message)
+            self.error("E213", f"the {kind} cannot be read: {message}", at, where, advice)
 
     def file(self, text: str, path: str) -> None:
         """Checks the syntax of a template file."""
@@ -234,7 +235,7 @@ def variables_of(value: Map, checker: Checker) -> dict[str, Template]:
     for name, item in value.items():
         at = value.key_at[name]
         if not is_variable_name(name):
-            expected = "a word of the language" if name in _RESERVED else "expected letters, digits and _, not starting with a digit"
+            expected = "a word of the language" if str(name) in _RESERVED else "expected letters, digits and _, not starting with a digit"
             checker.error("E221", f"'{name}' cannot be the name of a variable", at, expected)
             continue
         checker.templates(item, value.value_at[name])

@@ -43,7 +43,7 @@ def load_playbook(path: Path, roles_path: Sequence[Path], known: Known, found: C
     """The playbook with all its imports. ``known`` gives the parameters of a module by its short name, or None."""
     checker = Checker(found)
     if not os.path.isfile(path):
-        checker.error("E109", f"playbook {path} does not exist", None)
+        checker.error("E109", f"playbook {path} does not exist", None, help="give the path of a YAML file")
         return Playbook(path, ())
     return Playbook(path, tuple(Books(roles_path, known, checker).load(path)))
 

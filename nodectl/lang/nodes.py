@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nodectl.lang import document, keywords, lookups
-from nodectl.lang.argument_specs import check_literal
+from nodectl.lang.argument_specs import check_literal, options_of
 from nodectl.lang.arguments import Call, find_call
 from nodectl.lang.document import Map, Seq, bare
 from nodectl.lang.fields import Fields, is_template, kind_of, nearest, variables_of
@@ -379,8 +379,9 @@ def _check_params(role: Role, params: dict[str, Any], files: RoleFiles, loading:
         return
     for problem in check_literal(role, bare(params), files.tasks):
         name = problem.param.split(".")[0].split("[")[0]
-        known = [*role.defaults, *keywords.ROLE]
-        loading.checker.error("E216", problem.message, params.key_at.get(name, params.origin), f"see {role.name}/meta/argument_specs.yml", nearest(name, known))
+        known = [*options_of(role, files.tasks), *role.defaults, *keywords.ROLE]
+        advice = "" if name in known else nearest(name, known)
+        loading.checker.error("E216", problem.message, params.key_at.get(name, params.origin), f"see {role.name}/meta/argument_specs.yml", advice)
 
 
 def _role_nodes(source: RoleSource, files: RoleFiles, at: Origin, where: Where, loading: Loading) -> list[Node]:

@@ -50,8 +50,8 @@ class Books:
     def _import(self, fields: Fields, path: Path, chain: tuple[Path, ...], outer: Inherited) -> list[Play]:
         key = next(key for key in _import_keys() if key in fields)
         fields.unknown((*keywords.IMPORT_PLAYBOOK, key), "an import_playbook")
-        name = fields.text(key)
-        if not name or is_template(name):
+        name = fields.map[key]
+        if not isinstance(name, str) or not name or is_template(name):
             self.checker.error("E209", "import_playbook wants the name of a file", fields.at(key), "expected a fixed name")
             return []
         other = path.parent / name

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
@@ -150,6 +151,15 @@ class Templar:
         except jinja2.TemplateSyntaxError as error:
             return error.message or "not valid Jinja", error.lineno + (body is not text)
         return None
+
+    def nearest_name(self, message: str) -> str:
+        """"did you mean …?" for Jinja's complaint about a filter or test that does not exist; else nothing."""
+        match = re.search(r"No (filter|test) named '(\w+)'", message)
+        if not match:
+            return ""
+        known = self._environment.filters if match[1] == "filter" else self._environment.tests
+        near = get_close_matches(match[2], known, n=1)
+        return f"did you mean '{near[0]}'?" if near else ""
 
     def _holds(self, condition: Any, scope: Scope) -> bool:
         if condition is None or condition == "":
