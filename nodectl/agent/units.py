@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 from nodectl.agent.contract import Args, Failed
+from nodectl.agent.processes import Completed
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Outcome
 
@@ -22,6 +23,10 @@ SETTLE_SECONDS = 30.0
 # A simple service that dies at once is "active" for an instant: look a second time after this.
 SECOND_LOOK = 0.4
 _RUNNING = ("active", "reloading", "refreshing")
+# What systemctl says while systemd executes itself anew, as packages and a second run have it do: nothing was done, and it is back in a second.
+_AWAY = ("disconnected from message bus without replying", "Connection reset by peer", "Transport endpoint is not connected", "Remote peer disconnected")
+AWAY_TRIES = 5
+AWAY_PAUSE = 1.0
 # States of a unit file in which there is nothing to enable or disable.
 _FIXED = ("static", "alias", "indirect", "generated", "transient")
 
@@ -34,9 +39,19 @@ def full_name(name: str) -> str:
     return name if name.endswith(_SUFFIXES) else f"{name}.service"
 
 
+def systemctl(system: System, words: Sequence[str], seconds: float) -> Completed:
+    """One systemctl, asked again while systemd is away for a moment: every order that is given here may be given twice."""
+    for _ in range(AWAY_TRIES):
+        done = system.run(["systemctl", *words], timeout=seconds)
+        if done.rc == 0 or not any(text in done.stderr for text in _AWAY):
+            break
+        system.sleep(AWAY_PAUSE)
+    return done
+
+
 def show(system: System, unit: str) -> Dict[str, str]:
     """The unit's properties; LoadState is "not-found" where there is none."""
-    done = system.run(["systemctl", "show", unit, f"--property={','.join(_PROPERTIES)}"], timeout=QUERY_SECONDS)
+    done = systemctl(system, ["show", unit, f"--property={','.join(_PROPERTIES)}"], QUERY_SECONDS)
     if done.rc != 0 or not done.stdout.strip():
         raise Failed(f"systemctl show {unit} failed: {done.stderr.strip() or 'no answer'} (is systemd the first process of this node?)", rc=done.rc)
     return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
@@ -125,7 +140,7 @@ def _missing(args: Args, unit: str, check: bool) -> Outcome:
 
 
 def _do(system: System, unit: str, words: List[str], sentence: str) -> None:
-    done = system.run(["systemctl", *words], timeout=JOB_SECONDS)
+    done = systemctl(system, words, JOB_SECONDS)
     if done.rc != 0:
         reason = done.stderr.strip() or f"exit code {done.rc}"
         raise Failed(f"{sentence}: {reason}{last_lines(system, unit)}", rc=done.rc, stderr=done.stderr, stdout=done.stdout)
