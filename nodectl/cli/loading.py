@@ -99,4 +99,5 @@ def select_into(inventory: Inventory, pattern: str, limit: str | None, found: Co
 def inventory_secrets(inventory: Inventory) -> list[Secret]:
     """Passwords that stand in the inventory in clear text, for the redactor."""
     values = (inventory.variables(host).get(name) for host in inventory.names() for name in SECRET_VARIABLES)
-    return [Secret(value) for value in values if isinstance(value, str) and "{{" not in value]
+    # A password of digits without quotes is a number for YAML, and still the password.
+    return [Secret(str(value)) for value in values if isinstance(value, (str, int)) and not isinstance(value, bool) and "{{" not in str(value)]

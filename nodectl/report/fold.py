@@ -124,18 +124,18 @@ def _run_start(summary: Summary, event: Event) -> None:
     summary.run_id = str(data.get("run_id", ""))
     summary.version = str(data.get("version", ""))
     summary.check = bool(data.get("check", False))
-    for name in data.get("hosts") or ():
+    for name in event.texts("hosts"):
         _host(summary, name)
 
 
 def _play_start(summary: Summary, event: Event) -> None:
-    for name in event.data.get("hosts") or ():
+    for name in event.texts("hosts"):
         _host(summary, name)
 
 
 def _task_end(summary: Summary, event: Event) -> None:
     host, stats, status = _host(summary, event.host), _host(summary, event.host).stats, event.data.get("status")
-    result = event.data.get("result") or {}
+    result = event.mapping("result")
     if status in ("ok", "changed", "ignored"):
         stats.ok += _inclusions(event.data, result)
     if status == "changed" or (status == "ignored" and result.get("changed")):
@@ -154,7 +154,7 @@ def _task_end(summary: Summary, event: Event) -> None:
 def _inclusions(data: dict[str, Any], result: dict[str, Any]) -> int:
     """1; for a looped include the number of inclusions, each of which Ansible counts."""
     items = result.get("results")
-    return sum(not item.get("skipped") for item in items) if data.get("include") and isinstance(items, list) else 1
+    return sum(not (isinstance(item, dict) and item.get("skipped")) for item in items) if data.get("include") and isinstance(items, list) else 1
 
 
 def _why_failed(data: dict[str, Any], result: dict[str, Any]) -> str:
@@ -165,7 +165,8 @@ def _why_failed(data: dict[str, Any], result: dict[str, Any]) -> str:
 
 def complaint(result: dict[str, Any]) -> str:
     """Why a step failed, in one line: its message, and of a program the exit code and the last thing it said. Of a loop, the first item's."""
-    items = [one for one in result.get("results") or () if isinstance(one, dict) and one.get("failed")]
+    found = result.get("results")
+    items = [one for one in found if isinstance(one, dict) and one.get("failed")] if isinstance(found, list) else []
     if items:
         more = f" (and {len(items) - 1} more of its items)" if len(items) > 1 else ""
         return f"{complaint(items[0])}{more}"
@@ -196,7 +197,7 @@ def _stopped(summary: Summary, event: Event) -> None:
 
 
 def _pending(summary: Summary, event: Event) -> None:
-    _host(summary, event.host).pending_handlers = [str(name) for name in event.data.get("handlers") or ()]
+    _host(summary, event.host).pending_handlers = event.texts("handlers")
 
 
 def _check(summary: Summary, event: Event) -> None:
@@ -209,7 +210,7 @@ def _verdict(summary: Summary, event: Event) -> None:
     # Whatever is not one of the known words was not judged: unknown.
     said = event.data.get("verdict")
     host.verdict = said if said in ("pass", "fail", "unknown") else "unknown"
-    host.reasons = [str(reason) for reason in event.data.get("reasons") or ()]
+    host.reasons = event.texts("reasons")
 
 
 def _warning(summary: Summary, event: Event) -> None:

@@ -103,7 +103,7 @@ class TaskLog:
         return self._view.verbosity > 0 or status not in ("ok", "skipped") or (status == "ok" and event.data.get("module") == "debug")
 
     def _result(self, event: Event, status: str, suffix: str, whole: bool = True) -> Iterator[Text]:
-        result = event.data.get("result") or {}
+        result = event.mapping("result")
         style = STYLES.get(status, "")
         if status in ("failed", "ignored", "rescued"):
             yield Text(f"fatal: [{event.host}]: FAILED!{suffix} => {complaint(result)}", style=style if status != "failed" else "bold red")
@@ -114,7 +114,7 @@ class TaskLog:
         else:
             yield Text(f"{status}: [{event.host}]{suffix}{self._values(event, result)}", style=style)
         if self._view.diff:
-            yield from diff_lines(event.data.get("diff") or [])
+            yield from diff_lines(event.data.get("diff"))
 
     def _values(self, event: Event, result: dict[str, Any]) -> str:
         if event.data.get("module") == "debug":
@@ -197,15 +197,15 @@ def failure(data: dict[str, Any], result: dict[str, Any]) -> Iterator[Text]:
 def _origin(text: Any) -> Origin | None:
     """The place that an event names as file:line:column."""
     parts = str(text or "").rsplit(":", 2)
-    return Origin(parts[0], int(parts[1]), int(parts[2])) if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit() else None
+    return Origin(parts[0], int(parts[1]), int(parts[2])) if len(parts) == 3 and parts[1].isdecimal() and parts[2].isdecimal() else None
 
 
-def diff_lines(diffs: list[dict[str, str]]) -> Iterator[Text]:
+def diff_lines(diffs: Any) -> Iterator[Text]:
     """Unified diffs of texts, coloured as diff tools do."""
     styles = {"+": "green", "-": "red", "@": "cyan"}
-    for diff in diffs:
+    for diff in [item for item in diffs if isinstance(item, dict)] if isinstance(diffs, list) else []:
         before, after = str(diff.get("before", "")), str(diff.get("after", ""))
-        header = diff.get("before_header", "before"), diff.get("after_header", "after")
+        header = str(diff.get("before_header", "before")), str(diff.get("after_header", "after"))
         for line in difflib.unified_diff(before.splitlines(), after.splitlines(), *header, lineterm=""):
             yield Text(line, style=styles.get(line[:1], ""))
         if before.splitlines() == after.splitlines() and before != after:
@@ -273,9 +273,9 @@ def ending(summary: Summary, folder: Path) -> list[Text]:
     """The last lines: what was handed off, where everything is, and what the exit code means."""
     lines = [Text()]
     if summary.handoff:
-        excluded = summary.handoff.get("excluded") or []
-        names = ", ".join(summary.handoff.get("hosts") or []) or "no node"
-        left_out = f"; left out: {', '.join(_excluded_name(item) for item in excluded)}" if excluded else ""
+        hosts, excluded = summary.handoff.get("hosts"), summary.handoff.get("excluded")
+        names = ", ".join(map(str, hosts) if isinstance(hosts, list) else []) or "no node"
+        left_out = f"; left out: {', '.join(_excluded_name(item) for item in excluded)}" if excluded and isinstance(excluded, (dict, list)) else ""
         lines.append(Text(f"handed off: {names} (world size {summary.handoff.get('world_size', 0)}){left_out}"))
         lines.append(Text(f"handoff:    {summary.handoff.get('path', '')}"))
     lines.append(Text(f"run folder: {folder}"))

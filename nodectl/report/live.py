@@ -109,7 +109,7 @@ class Live:
 
     def _note(self, event: Event) -> None:
         if event.kind == "play.start":
-            self._hosts = [str(host) for host in event.data.get("hosts") or ()]
+            self._hosts = event.texts("hosts")
         elif event.kind == "task.start":  # the start of a task is one event for all hosts that are still in the play
             now = time.monotonic()
             self._busy = {host: (title(event.data), now) for host in self._hosts} | {host: (title(event.data), now) for host in [event.host] if host}

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nodectl.report.fold import fold
 from nodectl.report.journal import BadJournal, Journal, JournalLost, read_journal
 from nodectl.report.redact import Redactor
 from nodectl.wire.event import Event
@@ -107,6 +108,64 @@ def test_redactor(value: Any, expected: Any) -> None:
     redactor = Redactor([Secret("hunter22"), Secret("hunter22-long"), Secret("ab"), Secret("")])
     redactor.add(None)
     assert redactor.value(value) == expected
+
+
+# secrets, a text in which they come, what is left of it
+TOLD: list[tuple[list[str], str, str]] = [
+    (['p"w\\x'], json.dumps({"password": 'p"w\\x'}), '{"password": "********"}'),
+    (["pÿß!"], json.dumps(["pÿß!"]), '["********"]'),
+    (["it's me"], repr(["it's \"me\"", "it's me"]), """['it\\'s "me"', "********"]"""),
+    (["it's me"], "echo 'it'\"'\"'s me'", "echo ********"),
+    (["a b&c/d"], "https://x/?p=a%20b%26c%2Fd", "https://x/?p=********"),
+    (["first line\nsecond line"], "it printed second line only", "it printed ******** only"),
+    (["abcdef", "defghi"], "xabcdefghix", "x********x"),
+    (["aaaa"], "aaaaaaaa aaa", "******** aaa"),
+    (["hunter22", "hunter22-long"], "hunter22-long hunter22", "******** ********"),
+    (["****"], "a **** b ********", "a ******** b ********"),
+    (["secret12"], "SECRET12 secret1 secret12x", "SECRET12 secret1 ********x"),
+    (["müller12"], "m\\u00fcller12 müller12", "******** ********"),
+]
+
+
+@pytest.mark.parametrize(("secrets", "text", "left"), TOLD, ids=[text[:40] for _, text, _ in TOLD])
+def test_a_secret_is_known_in_any_dress(secrets: list[str], text: str, left: str) -> None:
+    redactor = Redactor(map(Secret, secrets))
+    assert redactor.text(text) == left
+    assert redactor.text(left) == left
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.text("abcd", min_size=4, max_size=8), max_size=3), st.text("abcd", max_size=30))
+def test_no_known_secret_is_left_and_nothing_else_is_lost(secrets: list[str], text: str) -> None:
+    shown = Redactor(map(Secret, secrets)).text(text)
+    assert not any(secret in shown for secret in secrets)
+    covered = [False] * len(text)
+    for secret in secrets:
+        for place in range(len(text)):
+            if text.startswith(secret, place):
+                covered[place : place + len(secret)] = [True] * len(secret)
+    assert shown.replace(MASK, "") == "".join(char for char, hidden in zip(text, covered, strict=True) if not hidden)
+
+
+@pytest.mark.parametrize(("secret", "value", "shown"), [("12345678", 12345678, MASK), ("12345678", 1234567, 1234567), ("1234", 1234, 1234), ("123456", 123456.0, 123456.0)])
+def test_a_password_of_digits_that_became_a_number(secret: str, value: Any, shown: Any) -> None:
+    assert Redactor([Secret(secret)]).value({"a": [value]}) == {"a": [shown]}
+
+
+@pytest.mark.parametrize("password", ["failed", "changed", "pass", "verdict", "status", "reason", "lost"])
+def test_a_password_that_is_one_of_our_words_changes_no_outcome(password: str) -> None:
+    """The exit code is made from the journal: a masked `failed` would have been a success."""
+    redactor = Redactor([Secret(password)])
+    events = [
+        Event("run.start", 1.0, "", {"command": "bootstrap"}),
+        Event("task.end", 1.0, "n1", {"task": "t", "status": "failed", "result": {"msg": f"my {password}"}}),
+        Event("verdict", 1.0, "n2", {"verdict": "pass", "reasons": []}),
+        Event("host.lost", 1.0, "n3", {"reason": f"said {password}"}),
+    ]
+    plain, masked = fold(events), fold(map(redactor.event, events))
+    assert {name: (host.status, host.verdict) for name, host in masked.hosts.items()} == {name: (host.status, host.verdict) for name, host in plain.hosts.items()}
+    assert masked.exit_code == plain.exit_code
+    assert password not in masked.hosts["n3"].reason
 
 
 def test_redacted_event_stays_json() -> None:
