@@ -22,9 +22,11 @@ from nodectl.verify.units import human
 
 Gang = Callable[[Sequence[Member], SuiteStep, Sequence[int]], GangResult]
 COLLECTIVE = "all_reduce"
-# A group is as fast as its slowest pair on a real network. Lab hosts share the cores of one machine: there the time grows with
-# the number of ranks, so the bar shrinks by 2/n. Half of that, because nothing milder is a fault by itself (see isolate.py).
+# A group is as fast as its slowest pair on a real network. Half of that, because nothing milder is a fault by itself (see isolate.py).
 GROUP_SHARE = 0.5
+# Lab hosts share the cores of one machine: the time grows with the number of ranks, so the bar shrinks by 2/n; and other load on
+# those cores halved a group's figure in one of eight runs of three healthy hosts, so the bar is half of that again.
+SIMULATED_SHARE = 0.25
 # Rounds that suspects get with nodes that did well: with few rounds a node may have met only bad ones, and other load on shared cores
 # halves a figure now and then. A node that is really slow is slow in all of them.
 RETESTS = 2
@@ -198,7 +200,7 @@ def _relative(hosts: Sequence[str], fleet: Fleet, best_pairs: Mapping[str, float
     figures = [best_pairs[host] for host in hosts if host in best_pairs]
     if len(hosts) < 3 or len(figures) < len(hosts):
         return []
-    share = GROUP_SHARE * (2 / len(hosts) if fleet.simulated else 1.0)
+    share = SIMULATED_SHARE * 2 / len(hosts) if fleet.simulated else GROUP_SHARE
     why = f"{share:.0%} of the median of the pairs, {human(median(figures), 'B/s')}; below it, pairs are fine and together they are slow"
     return [Expectation("network.all_reduce", "at_least", share * median(figures), "B/s", why, source="this fleet")]
 
