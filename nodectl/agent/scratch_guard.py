@@ -134,8 +134,9 @@ def advice(standing: Standing) -> str:
     """What to do about a refusal."""
     if standing.found and all(reason.startswith("it carries") for reason in standing.reasons):
         name = f"serial: {standing.disk.serial}" if standing.disk.serial else f"path: {standing.disk.path}"
-        return f"take it out of `devices`, or, if what it carries may be lost, name it under `wipe: [{{{name}}}]`"
-    return "take it out of `devices`, or free it first; wipe does not override this"
+        may_go = f"name it for this host under `wipe: [{{{name}}}]` (the role's scratch_wipe)"
+        return f"take it out of `devices` (the role's scratch_devices), or, if what it carries may be lost, {may_go}"
+    return "take it out of `devices` (the role's scratch_devices), or free it first; wipe does not override this"
 
 
 def refusals(standings: Sequence[Standing]) -> List[str]:

@@ -139,7 +139,8 @@ class TaskLog:
         if text in self._warned and self._view.verbosity == 0:
             return
         self._warned.add(text)
-        where = f" [{event.host}]" if event.host else ""
+        first = "" if self._view.verbosity else "first on "
+        where = f" [{first}{event.host}]" if event.host else ""
         origin = _origin(event.data.get("origin"))
         yield Text(f"[WARNING]:{where} {event.data.get('text', '')}{f' ({origin})' if origin else ''}", style="magenta")
 

@@ -57,7 +57,7 @@ SHOWN = [
      ["fatal: [n1]: UNREACHABLE! => refused (nothing was done on it)", "  help: start sshd"]),
     (0, [Event("host.lost", 1.0, "n1", {"reason": "silent for 20 s"})], ["fatal: [n1]: LOST! => silent for 20 s (what its last step did is not known)"]),
     (0, [Event("host.stopped", 1.0, "n1", {"reason": "budget"})], ["stopped: [n1]: budget"]),
-    (0, [Event("warning", 1.0, "n1", {"text": "odd", "origin": "a.yml:3:1"})], ["[WARNING]: [n1] odd (a.yml:3:1)"]),
+    (0, [Event("warning", 1.0, "n1", {"text": "odd", "origin": "a.yml:3:1"})], ["[WARNING]: [first on n1] odd (a.yml:3:1)"]),
     # verification: what did not pass is news, what passed is asked for
     (0, [Event("check", 1.0, "n1", {"name": "clock", "verdict": "pass", "reason": "fine"})], []),
     (1, [Event("check", 1.0, "n1", {"name": "clock", "verdict": "pass", "reason": "fine"})], ["pass: [n1] clock: fine"]),
@@ -79,7 +79,7 @@ def test_a_heading_comes_once_and_again_after_another_task() -> None:
 
 def test_the_same_warning_of_many_nodes_is_shown_once() -> None:
     events = [Event("warning", 1.0, f"n{number}", {"text": "odd"}) for number in range(3)]
-    assert said(View(), *events) == ["[WARNING]: [n0] odd"]
+    assert said(View(), *events) == ["[WARNING]: [first on n0] odd"]
     assert len(said(View(1), *events)) == 3
 
 
