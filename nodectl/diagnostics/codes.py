@@ -281,6 +281,13 @@ CODES: Mapping[str, Code] = {
         "all:\n  children:\n    gpu:",
         "Name hosts under the hosts: of a group.",
     ),
+    "E312": Code(
+        "variables of one group or host in two places",
+        "group_vars/NAME.yml, group_vars/NAME.json and a folder group_vars/NAME/ may each hold the variables of NAME. Ansible takes the folder, or "
+        "else the first file it finds, and passes over the others without a word.",
+        "group_vars/all.yml\ngroup_vars/all/10-users.yml",
+        "Put all into the folder, or all into the file.",
+    ),
     "E401": Code(
         "no such tag",
         "--tags or --skip-tags names a tag that no task has: nothing would run, or nothing would be left out. Where an include's file is "

@@ -45,9 +45,12 @@ class Builder:
         if not name or _FORBIDDEN & set(name):
             self.found.error("E308", f"'{pattern}' is not a host name", origin, label="a character here cannot be in a host name")
             return []
+        # As in Ansible, the port counts where a host is named first.
+        fresh = {one for one in names if one not in self.inventory.hosts}
         hosts = [self._host(one, group, origin) for one in names]
         for host in hosts if port else []:
-            host.vars["ansible_port"] = port
+            if host.name in fresh:
+                host.vars["ansible_port"] = port
         return hosts
 
     def _host(self, name: str, group: Group, origin: Origin) -> Host:

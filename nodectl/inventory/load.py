@@ -103,20 +103,34 @@ def _vars_files(folder: Path, found: Collector) -> dict[str, dict[str, Any]]:
     result: dict[str, dict[str, Any]] = {}
     if not folder.is_dir():
         return result
+    places: dict[str, Path] = {}
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith(".") or entry.name.endswith(_SKIPPED_ENDINGS):
             continue
         name = entry.name.removesuffix(entry.suffix) if entry.suffix in YAML_ENDINGS else entry.name
-        for file in _files(entry):
-            result.setdefault(name, {}).update(_vars_file(file, found))
+        if name in places:
+            message = f"{places[name]} and {entry} both hold the variables of '{name}'"
+            advice = "Ansible reads one of them and passes over the other: put all into one"
+            found.error("E312", message, Origin(str(entry), 1, 1), label="the second place", help=advice)
+            continue
+        places[name] = entry
+        result[name] = {key: value for file in _files(entry) for key, value in _vars_file(file, found).items()}
     return result
 
 
 def _files(entry: Path) -> list[Path]:
+    """As Ansible reads a folder of variables: files in the order of their names, folders at their place among them."""
     if not entry.is_dir():
         return [entry]
-    inside = (file for file in entry.rglob("*") if file.is_file() and not file.name.startswith("."))
-    return sorted(file for file in inside if file.suffix in (*YAML_ENDINGS, ""))
+    files: list[Path] = []
+    for inside in sorted(entry.iterdir()):
+        if inside.name.startswith(".") or inside.name.endswith("~"):
+            continue
+        if inside.is_dir():
+            files += _files(inside) if not inside.suffix else []
+        elif inside.suffix in (*YAML_ENDINGS, ""):
+            files.append(inside)
+    return files
 
 
 def _vars_file(path: Path, found: Collector) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from itertools import product
 
 _RANGE = re.compile(r"\[([^\[\]]*)\]")
 _PORT = re.compile(r"^(.+?):(\d{1,5})$")
+_ADDRESS = re.compile(r"^\[([0-9a-fA-F]*:[0-9a-fA-F:.]*:[0-9a-fA-F.]*)\]:(\d{1,5})$")
 # One pattern of a real cluster gives at most a few thousand hosts; a slip of a digit must not fill the memory.
 MAX_HOSTS = 100_000
 
@@ -36,6 +37,9 @@ def expand(text: str) -> list[str]:
 
 def split_port(text: str) -> tuple[str, int | None]:
     """`name:2222` as name and port; an IPv6 address needs brackets for that and stays whole."""
+    address = _ADDRESS.match(text)
+    if address:
+        return address.group(1), int(address.group(2))
     match = _PORT.match(text)
     if not match or ":" in _RANGE.sub("", match.group(1)) or match.group(1).count("[") != match.group(1).count("]"):
         return text, None

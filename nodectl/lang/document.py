@@ -65,7 +65,8 @@ def read_text(path: Path, found: Collector, at: Origin | None = None) -> str | N
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        found.error("E109", f"cannot read {path}: {getattr(error, 'strerror', None) or error}", at or Origin(str(path), 1, 1), help="check the path and the permissions")
+        said = getattr(error, "strerror", None) or error
+        found.error("E109", f"cannot read {path}: {said}", at or Origin(str(path), 1, 1), help="check the path and the permissions")
         return None
     if len(data) > MAX_BYTES:
         found.error("E106", f"{path} is larger than {MAX_BYTES // 1024 // 1024} MiB", at or Origin(str(path), 1, 1))

@@ -59,6 +59,7 @@ def test_patterns_choose_the_hosts_that_ansible_chooses(inventory: Inventory, or
     ("pattern", "limit", "names"),
     [
         ("gpu-[01:03]", None, ["gpu-01", "gpu-02", "gpu-03"]),
+        ("gpu-0[1-3]", None, ["gpu-01", "gpu-02", "gpu-03"]),
         ("all", "gpu-[05:06]", ["gpu-05", "gpu-06"]),
         ("gpu", "storage", ["gpu-01"]),
         ("storage", "x1", []),
