@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from nodectl.cli.loading import inventory_secrets, select_into
+from nodectl.cli.loading import check_targets, inventory_secrets
 from nodectl.cli.options import Asked, read_options
 from nodectl.diagnostics.model import Collector
 from nodectl.engine.run import RunResult, run_playbook
@@ -38,8 +38,7 @@ def ask(
     found = Collector()
     asked = read_options(given, found)
     inventory = load_inventory(sources, found)
-    if inventory.hosts:
-        select_into(inventory, pattern, asked.limit, found)
+    check_targets(inventory, sources, pattern, asked.limit, found)
     found.stop_if_wrong()
     return _run(inventory, one_task(module, args, pattern, module), asked, seen)
 

@@ -15,6 +15,7 @@ from nodectl.engine.runtime import Runtime
 from nodectl.inventory.load import add_vars_folder, load_inventory
 from nodectl.inventory.model import Inventory
 from nodectl.inventory.patterns import check_hosts, select
+from nodectl.inventory.secret_names import secret_texts
 from nodectl.lang.load import load_playbook
 from nodectl.lang.playbook import Playbook
 from nodectl.lang.template import Templar
@@ -22,9 +23,6 @@ from nodectl.shipped import shipped
 from nodectl.transport.channel import BecomeTarget, Target
 from nodectl.wire.event import Event
 from nodectl.wire.secret import Secret
-
-# Values of these never leave the process: not in `inventory --list`, not in a journal.
-SECRET_VARIABLES = ("ansible_password", "ansible_ssh_pass", "ansible_ssh_password", "ansible_become_password", "ansible_become_pass", "ansible_sudo_pass")
 
 
 @dataclass(frozen=True)
@@ -56,9 +54,9 @@ def load(sources: Sequence[str], playbook: Path, options: Options, found: Collec
     loaded = load_playbook(playbook, roles_path(playbook), known, found)
     if inventory.hosts:  # an inventory that could not be read would make every pattern look wrong
         check_hosts(loaded, inventory, found)
-        select_into(inventory, "all", options.limit, found)
-    elif not found.errors:
-        found.error("E311", f"{', '.join(sources)}: there are no hosts in it", None, help="name hosts under all.hosts or a group's hosts")
+    check_targets(inventory, sources, "all", options.limit, found)
+    if not loaded.plays and not found.errors:
+        found.error("E201", f"{playbook}: there is no play in it", None, help="a playbook is a list of plays: - hosts: all")
     if not found.errors:  # a playbook that was read in part would seem to lack tags and tasks
         _preflight(inventory, loaded, options, found)
     return Loaded(inventory, loaded)
@@ -87,17 +85,23 @@ def roles_path(playbook: Path) -> list[Path]:
     return [playbook.parent / "roles", shipped("roles")]
 
 
-def select_into(inventory: Inventory, pattern: str, limit: str | None, found: Collector) -> list[str]:
-    """``select`` whose mistakes are collected; an empty list then."""
+def check_targets(inventory: Inventory, sources: Sequence[str], pattern: str, limit: str | None, found: Collector) -> None:
+    """A run on no host would do nothing and be taken for a success: no hosts in the inventory, or none left of it."""
+    if not inventory.hosts:
+        if not found.errors:
+            found.error("E311", f"{', '.join(sources)}: there are no hosts in it", None, help="name hosts under all.hosts or a group's hosts")
+        return
     try:
-        return select(inventory, pattern, limit)
+        left = select(inventory, pattern, limit)
     except Mistakes as mistakes:
         _collect(mistakes, found)
-        return []
+        return
+    if not left:
+        words = f"'{pattern}' with --limit '{limit}'" if limit else f"'{pattern}'"
+        found.error("E304", f"{words} leaves no host", None, help="nodectl inventory --graph shows what there is")
 
 
 def inventory_secrets(inventory: Inventory) -> list[Secret]:
-    """Passwords that stand in the inventory in clear text, for the redactor."""
-    values = (inventory.variables(host).get(name) for host in inventory.names() for name in SECRET_VARIABLES)
-    # A password of digits without quotes is a number for YAML, and still the password.
-    return [Secret(str(value)) for value in values if isinstance(value, (str, int)) and not isinstance(value, bool) and "{{" not in str(value)]
+    """Secrets that stand in the inventory in clear text, for the redactor."""
+    texts = (text for host in inventory.names() for text in secret_texts(inventory.variables(host)))
+    return [Secret(text) for text in dict.fromkeys(texts)]

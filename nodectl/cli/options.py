@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,11 +41,21 @@ extra_vars_option = click.option("-e", "--extra-vars", "extra", multiple=True, m
 verbose_option = click.option("-v", "--verbose", count=True, help="-v: also what was ok or skipped; -vv: also every result.")
 run_dir_option = click.option("--run-dir", type=click.Path(path_type=Path), metavar="DIR", help="The run's folder. Default: .nodectl/runs/<UTC time>-<id>/")
 
+class Seconds(click.FloatRange):
+    """A bound that is one: nan and inf would wait for ever."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a number of seconds.", param, ctx)
+        return number
+
+
 _CONNECTION = (
     click.option("-f", "--forks", type=click.IntRange(1, 512), default=16, show_default=True, help="Nodes worked on at the same time."),
     click.option("-u", "--user", "remote_user", metavar="NAME", help="Log in as this user."),
     click.option("--private-key", metavar="FILE", help="The key to log in with."),
-    click.option("-T", "--timeout", type=click.FloatRange(1), metavar="SECONDS", help=f"Bound of one login. Default: {Limits().connect:.0f}"),
+    click.option("-T", "--timeout", type=Seconds(1), metavar="SECONDS", help=f"Bound of one login. Default: {Limits().connect:.0f}"),
     click.option("-b", "--become", is_flag=True, default=None, help="Run as another user through sudo."),
     click.option("--become-user", metavar="NAME", help="The user to become. Default: root"),
     click.option("-K", "--ask-become-pass", is_flag=True, help="Ask for sudo's password."),
@@ -126,7 +137,8 @@ def _become_password(given: dict[str, Any], found: Collector) -> Secret | None:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        found.error("E405", f"{path} cannot be read: {error}", None, help="give a text file that you may read")
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        found.error("E405", f"{path} cannot be read: {why}", None, help="give a text file that you may read")
         return None
     if not lines or not lines[0]:
         found.error("E405", f"{path} is empty", None, help="put sudo's password into its first line")

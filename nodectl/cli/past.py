@@ -18,7 +18,8 @@ def read_run(folder: Path) -> list[Event]:
         hint = "give one of .nodectl/runs/*, or .nodectl/runs/latest"
         raise Mistakes([Diagnostic("E406", f"{folder} is not the folder of a run: it has no events.jsonl", help=hint)]) from None
     except (BadJournal, OSError) as error:
-        raise Mistakes([Diagnostic("E406", str(error), help="the journal was changed or is not readable; take it from a backup")]) from None
+        what = f"{path} cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
+        raise Mistakes([Diagnostic("E406", what, help="the journal was changed or is not readable; take it from a backup")]) from None
     if not events:
         raise Mistakes([Diagnostic("E406", f"{path} is empty: the run ended before it began", help="start the run again")])
     return events

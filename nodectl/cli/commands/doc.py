@@ -9,6 +9,7 @@ import click
 
 from nodectl.cli.module_page import module_page
 from nodectl.engine.catalogue import known, names
+from nodectl.lang.keywords import PREFIXES
 
 
 @click.command("doc")
@@ -18,16 +19,25 @@ from nodectl.engine.catalogue import known, names
 def command(module: str | None, every: bool, out: Path) -> int:
     """Show the parameters, return values and an example of MODULE. Without MODULE: a list of all."""
     if every:
-        write_pages(out)
+        try:
+            write_pages(out)
+        except OSError as error:
+            raise click.ClickException(f"{error.filename or out} cannot be written: {error.strerror}; give another folder with --out") from None
     elif module is None:
         click.echo("\n".join(f"{name:<20} {_spec_summary(name)}" for name in names()))
     else:
+        module = short(module)
         spec = known(module)
         if spec is None:
             near = difflib.get_close_matches(module, names(), 1)
             raise click.UsageError(f"there is no module '{module}'" + (f"; did you mean '{near[0]}'?" if near else ": nodectl doc lists them all"))
         click.echo(module_page(module, spec), nl=False)
     return 0
+
+
+def short(module: str) -> str:
+    """The name without its collection, as playbooks may write it too."""
+    return next((module.removeprefix(prefix) for prefix in PREFIXES if module.startswith(prefix)), module)
 
 
 def write_pages(out: Path) -> None:

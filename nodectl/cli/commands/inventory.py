@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 
-from nodectl.cli.loading import SECRET_VARIABLES
 from nodectl.cli.options import format_option, inventory_option, limit_option
 from nodectl.diagnostics.model import Collector
 from nodectl.inventory.load import load_inventory
 from nodectl.inventory.model import Inventory
 from nodectl.inventory.patterns import select
-from nodectl.wire.secret import MASK
+from nodectl.inventory.secret_names import masked
 
 
 @click.command("inventory")
@@ -24,7 +23,7 @@ from nodectl.wire.secret import MASK
 @limit_option
 @format_option
 def command(sources: tuple[str, ...], whole: bool, host: str | None, graph: bool, limit: str | None) -> int:
-    """Show an inventory as nodectl understands it. Passwords are masked; templates are shown as written."""
+    """Show an inventory as nodectl understands it. Secrets are masked, told by their names; templates are shown as written."""
     if sum([whole, bool(host), graph]) > 1:
         raise click.UsageError("--list, --host and --graph exclude each other: give one")
     found = Collector()
@@ -40,7 +39,8 @@ def command(sources: tuple[str, ...], whole: bool, host: str | None, graph: bool
 
 
 def shown_variables(inventory: Inventory, host: str) -> dict[str, Any]:
-    return {name: MASK if name in SECRET_VARIABLES else value for name, value in inventory.variables(host).items()}
+    shown: dict[str, Any] = masked(inventory.variables(host))
+    return shown
 
 
 def listing(inventory: Inventory, hosts: list[str]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import click
 
 from nodectl.cli.ad_hoc import one_task
 from nodectl.cli.hide import hidden_argv
-from nodectl.cli.loading import inventory_secrets, select_into
+from nodectl.cli.loading import check_targets, inventory_secrets
 from nodectl.cli.options import connection_options, read_options, run_dir_option
 from nodectl.cli.proving import nodes_of, prove, read_suite
 from nodectl.cli.session import Session, make_run_folder
@@ -29,8 +29,7 @@ def command(hosts: tuple[str, ...], suite: str, run_dir: Path | None, **given: A
     found = Collector()
     asked = read_options(given, found)
     inventory = load_inventory(hosts, found)
-    if inventory.hosts:
-        select_into(inventory, "all", asked.limit, found)
+    check_targets(inventory, hosts, "all", asked.limit, found)
     wanted = read_suite(suite, found)
     found.stop_if_wrong()
     assert wanted is not None
