@@ -27,6 +27,23 @@ PROPAGATE = Path("/run/systemd/nspawn/propagate")
 # Kept outside any unit, systemd-nspawn does not start a host again that reboots: it ends with 133 and leaves that to us.
 AGAIN_AFTER_REBOOT = ["sh", "-c", 'while "$@"; [ $? -eq 133 ]; do :; done', "sh"]
 
+# In a container systemd's own generator leaves the disks of /etc/fstab alone; a real node mounts them before its services start.
+FSTAB_UNIT = """\
+[Unit]
+Description=The disks of /etc/fstab
+DefaultDependencies=no
+After=systemd-remount-fs.service
+Before=local-fs.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+# No udev runs here that would make the links by UUID: what blkid has seen once, mount finds by UUID too.
+ExecStartPre=-/bin/sh -c "/sbin/blkid /dev/nvme*n1"
+# A disk that is gone must not stop the boot, as nofail says in fstab.
+ExecStart=-/bin/mount --all
+"""
+
 
 def tree(state: LabState, host: str) -> Path:
     """The host's root as this machine sees it."""
@@ -56,9 +73,13 @@ def _personalise(state: LabState, host: LabHost, root: Path) -> None:
         "etc/machine-id": f"{uuid.uuid4().hex}\n",
         "etc/hosts": f"127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n{peers}{services} lab\n",
         "etc/apt/sources.list.d/lab.list": f"deb [trusted=yes] http://{services}:{REPO_PORT}/ ./\n",
+        "etc/systemd/system/lab-fstab.service": FSTAB_UNIT,
     }
     for name, text in texts.items():
         (root / name).write_text(text)
+    wants = root / "etc/systemd/system/local-fs.target.wants"
+    wants.mkdir(exist_ok=True)
+    (wants / "lab-fstab.service").symlink_to("../lab-fstab.service")
     run(["ssh-keygen", "-A", "-f", str(root)])
     keys = root / "home" / LAB_USER / ".ssh/authorized_keys"
     keys.parent.mkdir(mode=0o700)

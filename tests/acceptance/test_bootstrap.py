@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from nodectl.shipped import shipped
 from tests.acceptance.run import etc_of, image_hash, nodectl, nodectl_until
 from tests.conftest import Lab
 
@@ -104,9 +106,17 @@ def test_a_file_written_through_the_cache_is_in_the_store_after_the_mount_stops(
     stopped = lab.inside("n1", "systemctl", "stop", "nodectl-cache-ckpt.service", timeout=120)
     assert stopped.returncode == 0, stopped.stderr
     wanted = lab.ssh("n1", "cat /tmp/sum").stdout.split()[0]
-    import hashlib
-
     assert hashlib.sha256((lab.dir / "store" / "ckpt" / "weights.bin").read_bytes()).hexdigest() == wanted
+
+
+def test_a_host_that_lost_power_comes_back_as_it_was(lab: Lab, tmp_path: Path) -> None:
+    stages = ["run", str(shipped("playbooks") / "bootstrap.yml"), "-i", str(lab.hosts_yaml), "--tags", "base,storage,cache"]
+    assert nodectl(tmp_path / "made", *stages).code == 0
+    lab.fault(lab.names[-1], "down")
+    lab.lift(lab.names[-1], "down")
+    again = nodectl(tmp_path / "again", *stages)
+    assert again.code == 0, again.out
+    assert again.changed() == dict.fromkeys(lab.names, 0), again.out
 
 
 def test_an_unknown_and_a_changed_host_key_are_refused_with_fingerprint_and_the_way_out(lab: Lab, tmp_path: Path) -> None:
