@@ -13,6 +13,7 @@ import click
 from nodectl.cli.extra_vars import extra_vars
 from nodectl.diagnostics.model import Collector
 from nodectl.engine.options import Options
+from nodectl.inventory.secret_names import secret_texts
 from nodectl.report.human import View
 from nodectl.shipped import shipped
 from nodectl.transport.channel import Limits
@@ -121,7 +122,8 @@ def read_options(given: dict[str, Any], found: Collector) -> Asked:
         roles_path=(shipped("roles"),),
     )
     limits = Limits(connect=given["timeout"]) if given["timeout"] else Limits()
-    return Asked(options, limits, view, given["limit"], (password,) if password else ())
+    secrets = [*([password] if password else []), *map(Secret, secret_texts(options.extra_vars))]
+    return Asked(options, limits, view, given["limit"], tuple(secrets))
 
 
 def _words(texts: tuple[str, ...]) -> tuple[str, ...]:
