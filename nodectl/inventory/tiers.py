@@ -15,6 +15,8 @@ from nodectl.wire.origin import Origin
 
 TIERS = ("best", "standard")
 MODES = ("MOUNT", "MOUNT_CACHED")
+# What the mount is for: the names of the field's four workloads. Checked here and kept; today no setting follows from them.
+PROFILES = ("dataset_ro", "dataset_rw", "checkpoint_ro", "checkpoint_rw")
 KEYS = ("source", "mode", "profile", "endpoint", "region", "credentials")
 # Bucket names as S3 takes them (3 to 63 of a-z 0-9 . -), then an optional prefix.
 _SOURCE = re.compile(r"^s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/.*)?$")
@@ -118,7 +120,8 @@ def _mount(path: Any, spec: Any, at: Origin | None, found: Collector) -> FileMou
             advice = f"did you mean '{near[0]}'?" if near else ""
             found.error("E306", f"file_mounts: {path} has an unknown key '{key}'", keys.get(key, at), label=f"expected {', '.join(KEYS)}", help=advice)
     _source(path, spec.get("source"), places.get("source", at), found)
-    _mode(path, spec.get("mode"), places.get("mode", at), found)
+    _choice(path, "mode", MODES, spec.get("mode"), places.get("mode", at), found)
+    _choice(path, "profile", PROFILES, spec.get("profile"), places.get("profile", at), found)
     if len(found.errors) > before:
         return None
     return FileMount(str(path), **{key: str(spec[key]) for key in KEYS if spec.get(key) is not None})
@@ -143,11 +146,13 @@ def _source(path: Any, source: Any, at: Origin | None, found: Collector) -> None
     found.error("E306", f"file_mounts: {path} has {said}", at, label="expected s3://bucket/prefix", help="a bucket has 3 to 63 of a-z 0-9 . -")
 
 
-def _mode(path: Any, mode: Any, at: Origin | None, found: Collector) -> None:
-    if mode is None or mode in MODES or _templated(mode):
+def _choice(path: Any, key: str, choices: tuple[str, ...], value: Any, at: Origin | None, found: Collector) -> None:
+    if value is None or value in choices or _templated(value):
         return
-    near = get_close_matches(str(mode).upper(), MODES, n=1)
-    found.error("E306", f"file_mounts: {path} has mode {mode!r}", at, label="expected MOUNT or MOUNT_CACHED", help=f"did you mean '{near[0]}'?" if near else "")
+    near = get_close_matches(str(value).lower(), [choice.lower() for choice in choices], n=1)
+    meant = next((choice for choice in choices if near and choice.lower() == near[0]), "")
+    advice = f"did you mean '{meant}'?" if meant else ""
+    found.error("E306", f"file_mounts: {path} has {key} {value!r}", at, label=f"expected {' or '.join(choices)}", help=advice)
 
 
 def _apart(mount: FileMount, others: list[FileMount], at: Origin | None, found: Collector) -> None:

@@ -46,6 +46,8 @@ def test_no_mounts(variables: dict[str, Any]) -> None:
         ({"/a": "s3://B"}, "source 's3://B'"),
         ({"/a": {"source": "s3://bucket", "mode": "mount_cache"}}, "did you mean 'MOUNT_CACHED'?"),
         ({"/a": {"source": "s3://bucket", "mod": "MOUNT"}}, "unknown key 'mod'"),
+        ({"/a": {"source": "s3://bucket", "profile": "dataset"}}, "did you mean 'dataset_r"),
+        ({"/a": {"source": "s3://bucket", "profile": "nonsense"}}, "profile 'nonsense'"),
         ({"/a": "s3://bucket", "/a/b": "s3://bucket/b"}, "inside each other"),
         ({"/a": "s3://bucket", "/a/": "s3://bucket/b"}, "inside each other"),
     ],
