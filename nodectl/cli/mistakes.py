@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import click
+
 from nodectl.diagnostics.model import Diagnostic
 from nodectl.diagnostics.order import in_order
 from nodectl.diagnostics.render_github import render_github
@@ -22,3 +24,20 @@ def render_mistakes(diagnostics: Sequence[Diagnostic], form: str) -> str:
     if errors:
         blocks.append(f"{errors} mistake{'s' if errors != 1 else ''} found; no node was touched.")
     return "\n\n".join(blocks)
+
+
+def wanted_form() -> str:
+    """What --format says on the command line that is being obeyed."""
+    settings = click.get_current_context().find_root().obj
+    return settings.format if settings is not None else "human"
+
+
+def tell_no_mistakes(warnings: Sequence[Diagnostic], text: str) -> None:
+    """The answer to a check that found no mistake: ``text`` for a person, and for a program what mistakes would have looked like, without any."""
+    form = wanted_form()
+    if form == "human":
+        if warnings:
+            click.echo(render_mistakes(warnings, form), err=True)
+        click.echo(text)
+    elif form == "json" or warnings:
+        click.echo(render_mistakes(warnings, form))

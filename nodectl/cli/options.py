@@ -72,6 +72,11 @@ _REHEARSAL = (
     click.option("-C", "--check", is_flag=True, help="Change nothing; say what would be changed."),
     click.option("-D", "--diff", is_flag=True, help="Show texts before and after."),
 )
+_LISTING = (
+    click.option("--list-tasks", is_flag=True, help="Show the tasks that would run and stop."),
+    click.option("--list-hosts", is_flag=True, help="Show the hosts of each play and stop."),
+    click.option("--syntax-check", is_flag=True, help="Read everything, show mistakes and stop."),
+)
 
 
 def _stack(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -86,6 +91,7 @@ def _stack(*options: Callable[[Command], Command]) -> Callable[[Command], Comman
 connection_options = _stack(*_CONNECTION, limit_option, extra_vars_option, verbose_option, format_option)
 task_options = _stack(*_TASKS)
 rehearsal_options = _stack(*_REHEARSAL)
+listing_options = _stack(*_LISTING)
 
 
 @dataclass(frozen=True)

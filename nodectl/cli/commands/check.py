@@ -8,7 +8,7 @@ import click
 
 from nodectl.cli.extra_vars import extra_vars
 from nodectl.cli.loading import load
-from nodectl.cli.mistakes import render_mistakes
+from nodectl.cli.mistakes import tell_no_mistakes
 from nodectl.cli.options import extra_vars_option, format_option, inventory_option, limit_option
 from nodectl.diagnostics.model import Collector
 from nodectl.engine.options import Options
@@ -29,7 +29,5 @@ def command(playbooks: tuple[Path, ...], sources: tuple[str, ...], limit: str | 
     for path in paths:
         load(sources, path, options, found)
     found.stop_if_wrong()
-    if found.warnings:
-        click.echo(render_mistakes(found.warnings, "human"), err=True)
-    click.echo(f"{', '.join(map(str, paths))}: no mistakes found")
+    tell_no_mistakes(found.warnings, f"{', '.join(map(str, paths))}: no mistakes found")
     return 0

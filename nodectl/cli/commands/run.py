@@ -9,9 +9,17 @@ from typing import Any
 import click
 
 from nodectl.cli.hide import hidden_argv
-from nodectl.cli.listing import hosts_listing, tasks_listing
+from nodectl.cli.listing import listing
 from nodectl.cli.loading import inventory_secrets, load
-from nodectl.cli.options import connection_options, inventory_option, read_options, rehearsal_options, run_dir_option, task_options
+from nodectl.cli.options import (
+    connection_options,
+    inventory_option,
+    listing_options,
+    read_options,
+    rehearsal_options,
+    run_dir_option,
+    task_options,
+)  # fmt: skip
 from nodectl.cli.session import Session, make_run_folder
 from nodectl.diagnostics.model import Collector
 from nodectl.engine.run import run_playbook
@@ -22,9 +30,7 @@ from nodectl.engine.run import run_playbook
 @inventory_option
 @rehearsal_options
 @task_options
-@click.option("--list-tasks", is_flag=True, help="Show the tasks and stop.")
-@click.option("--list-hosts", is_flag=True, help="Show the hosts of each play and stop.")
-@click.option("--syntax-check", is_flag=True, help="Read everything, show mistakes and stop.")
+@listing_options
 @run_dir_option
 @connection_options
 def command(
@@ -35,9 +41,9 @@ def command(
     asked = read_options(given, found)
     loaded = load(sources, playbook, asked.options, found)
     found.stop_if_wrong()
-    if list_hosts or list_tasks or syntax_check:
-        listing = hosts_listing(loaded, asked.limit) if list_hosts else tasks_listing(loaded) if list_tasks else f"{playbook}: no mistakes found"
-        click.echo(listing)
+    text = listing(loaded, asked.options, list_tasks, list_hosts, syntax_check)
+    if text is not None:
+        click.echo(text)
         return 0
     about = {"command": "run", "argv": hidden_argv(sys.argv[1:]), "playbook": str(playbook), "inventory": list(sources)}
     secrets = [*asked.secrets, *inventory_secrets(loaded.inventory)]
