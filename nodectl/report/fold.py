@@ -16,6 +16,8 @@ Verdict = Literal["pass", "fail", "unknown", "none"]
 SEVERITY: dict[Status, int] = {"ok": 0, "stopped": 1, "failed": 2, "unreachable": 3, "lost": 3}
 # These commands promise a proof; a host of theirs without a verdict is not proven. Others (run, plan) promise none.
 PROVING = frozenset({"bootstrap", "verify"})
+# Characters of a program's last line in a reason: two lines of a terminal. A program may print a megabyte without a line end.
+LAST_WORDS = 300
 
 
 @dataclass
@@ -174,7 +176,8 @@ def complaint(result: dict[str, Any]) -> str:
     if not result.get("rc"):
         return msg
     last = str(result.get("stderr") or "").strip().rpartition("\n")[2]
-    return f"{msg} (rc={result['rc']}){f': {last}' if last and last not in msg else ''}"
+    shown = last if len(last) <= LAST_WORDS else f"{last[:LAST_WORDS]}…"
+    return f"{msg} (rc={result['rc']}){f': {shown}' if last and last not in msg else ''}"
 
 
 def title(data: dict[str, Any]) -> str:

@@ -25,6 +25,8 @@ VERDICT_STYLES = {"pass": "bold green", "fail": "bold red", "unknown": "bold yel
 RULE = 79
 # The end of a program's output holds its complaint; more than this pushes the rest of the run off the screen.
 TAIL = 20
+# Characters of one of these lines: several terminal lines, for a compiler's command; a megabyte without a line end stays in the journal.
+WIDEST = 1000
 # Keys of a result that other parts of the output show, or that only say what the status says.
 QUIET_KEYS = frozenset({"changed", "failed", "skipped", "diff", "warnings", "ansible_facts", "invocation"})
 
@@ -192,7 +194,11 @@ def failure(data: dict[str, Any], result: dict[str, Any]) -> Iterator[Text]:
         if lines:
             left_out = f" (last {TAIL} of {len(lines)} lines)" if len(lines) > TAIL else ""
             yield Text(f"  {stream}{left_out}:", style="bold")
-            yield from (Text(f"    {line}") for line in lines[-TAIL:])
+            yield from (Text(f"    {_cut(line)}") for line in lines[-TAIL:])
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= WIDEST else f"{line[:WIDEST]}… ({len(line)} characters)"
 
 
 def _origin(text: Any) -> Origin | None:

@@ -41,7 +41,7 @@ class Hop:
     proxy_command: str = ""
 
     def __str__(self) -> str:
-        place = f"{self.address}:{self.port}"
+        place = f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
         return f"{self.user}@{place}" if self.name in (self.address, place, f"{self.user}@{place}") else f"{self.name} ({self.user}@{place})"
 
 

@@ -190,7 +190,11 @@ class SshLine:
         more = channel.recv_ready() or channel.recv_stderr_ready()
         if more or finished:
             self._bell.set()
-        return Chunk(out, err, finished and not (out or err or more))
+        ended = finished and not (out or err or more)
+        if ended and not channel.eof_received and not self._link.alive:
+            # paramiko closes the sessions of a connection that broke; the process on the node said nothing.
+            raise EOFError(str(self._link.transport.get_exception() or "") or "the SSH connection ended")
+        return Chunk(out, err, ended)
 
     def write(self, data: bytes, timeout: float) -> None:
         self._channel.settimeout(timeout)

@@ -20,6 +20,8 @@ from nodectl.wire.frame import BadFrame, Decoder, Frame
 # must not fill our memory.
 MAX_NOISE = 64 * 1024
 
+_SLOW_SUDO = "a slow PAM module, an unreachable directory server, or start files of the login shell (.bashrc, .profile) that wait for something?"
+
 # How long we wait for the exit status of a process that closed its streams.
 STATUS_WAIT = 2.0
 
@@ -125,8 +127,8 @@ class _Start:
         said = self._said()
         printed = f"it printed: {said}" if said else ""
         if self._order.sudo and not self._noise:
-            raise Unreachable("sudo", f"{self._who}: sudo did not answer in time", printed or "a slow PAM module or an unreachable directory server?")
-        raise Unreachable("timeout", f"{self._who}: {late} in time", printed)
+            raise Unreachable("sudo", f"{self._who}: sudo did not answer in time", printed or _SLOW_SUDO)
+        raise Unreachable("timeout", f"{self._who}: {late} in time", printed or "do the login shell's start files (.bashrc, .profile) wait for something?")
 
     def _said(self) -> str:
         text = self._err.text() or _excerpt(self._noise)
@@ -143,7 +145,8 @@ class _Start:
         if _TOO_OLD.search(said):
             return Unreachable("python", f"{self._who}: '{python}' is too old ({said})", "set ansible_python_interpreter to a Python 3.8 or later")
         refused = self._order.sudo.refused(said) if self._order.sudo else None
-        return refused or Unreachable("closed", f"{self._who}: {reason}, exit status {status}", f"it printed: {said}" if said else "")
+        silent = f"is '{python}' a Python 3.8 or later, and do the login shell's start files (.bashrc, .profile) end in peace?"
+        return refused or Unreachable("closed", f"{self._who}: {reason}, exit status {status}", f"it printed: {said}" if said else silent)
 
 
 def start(line: Line, order: Order, bundle: bytes, who: str, seconds: float) -> Started:

@@ -162,3 +162,9 @@ def test_same_answers_as_ssh(config: Path, alias: str) -> None:
     jump = [f"{hop.user}@{hop.address}" for hop in route(config, address=alias)[:-1]]
     assert (node.address, str(node.port), node.user, str(node.keepalive)) == (expected["hostname"], expected["port"], expected["user"], expected["serveraliveinterval"])
     assert (jump == ["jumper@edge.example.org"]) is ("proxyjump" in expected)
+
+
+@pytest.mark.parametrize(("address", "text"), [("fe80::1", "n1 (ops@[fe80::1]:2222)"), ("10.0.0.1", "n1 (ops@10.0.0.1:2222)")])
+def test_a_node_is_called_so_that_the_port_can_be_told_from_the_address(address: str, text: str) -> None:
+    target = Target("n1", address, 2222, "ops", options={"configfile": "/dev/null"})
+    assert str(Router().route(target)[-1]) == text

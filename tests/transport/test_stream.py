@@ -331,6 +331,14 @@ STARTS: dict[str, tuple[list[Chunk], int | None, str, str]] = {
 }
 
 
+def test_an_end_without_a_word_names_what_may_be_behind_it() -> None:
+    """/bin/true as interpreter, or a start file that says exit."""
+    with pytest.raises(Unreachable) as caught:
+        start(ScriptedLine(Chunk(ended=True)), ORDER, PACKED, "n1", 5)
+    assert "is 'python3' a Python 3.8 or later" in caught.value.hint
+    assert ".bashrc" in caught.value.hint
+
+
 @pytest.mark.parametrize(("said", "status", "why", "words"), STARTS.values(), ids=STARTS.keys())
 def test_starts_that_fail(said: list[Chunk], status: int | None, why: str, words: str) -> None:
     line = ScriptedLine(*said)
