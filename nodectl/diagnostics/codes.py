@@ -99,9 +99,9 @@ CODES: Mapping[str, Code] = {
     "E203": Code(
         "unknown module",
         "The task's module is not one that nodectl has. Modules of ansible.builtin, ansible.posix and community.general are found with and "
-        "without that prefix.",
+        "without that prefix. Where Ansible has the module and nodectl does not, the message says so.",
         "- comand: echo hi",
-        "Correct the spelling; `nodectl doc` lists all modules.",
+        "Correct the spelling; `nodectl doc` lists all modules. For one that is not there: `command` with `creates`, or a module that is.",
     ),
     "E204": Code(
         "task without a module",

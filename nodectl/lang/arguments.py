@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodectl.lang import freeform, keywords
+from nodectl.lang.ansible_modules import ANSIBLE_MODULES, NOT_HERE
 from nodectl.lang.document import Map, Seq, bare
 from nodectl.lang.fields import Checker, Fields, is_template, kind_of, nearest
 from nodectl.lang.unsafe import has_template
@@ -90,18 +91,35 @@ def _not_keyword(key: str, fields: Fields) -> None:
         fields.check.error("E202", f"unknown keyword '{key}' in a task", fields.key_at(key), "not a keyword", nearest(key, keywords.TASK))
 
 
+def ansible_only(name: str) -> bool:
+    """Whether ``name``, which nodectl does not know, is a module of Ansible, with or without its collection's name."""
+    bare_name = next((name.removeprefix(prefix) for prefix in keywords.PREFIXES if name.startswith(prefix)), name)
+    return bare_name in ANSIBLE_MODULES
+
+
+def _modules(known: Known) -> list[str]:
+    return [name for name in keywords.COMMON_MODULES if short_name(name, known)]
+
+
+def _unknown(name: str, at: Origin, words: list[str], fields: Fields) -> None:
+    if ansible_only(name):
+        label, advice = "not a module of nodectl", NOT_HERE
+    else:
+        label, advice = "no module of this name", nearest(name.rsplit(".", 1)[-1], words) or "`nodectl doc` lists all modules"
+    fields.check.error("E203", f"unknown module '{name}'", at, label, advice)
+
+
 def _no_module(rest: list[str], fields: Fields, known: Known) -> None:
-    modules = [name for name in keywords.COMMON_MODULES if short_name(name, known)]
+    modules = _modules(known)
     if not rest:
         fields.check.error("E204", "a task without a module", fields.start, "nothing to do here", "add a module, for example `command:`")
         return
     guesses = [nearest(key, keywords.TASK) for key in rest]
     for key, guess in zip(rest, guesses, strict=True):
-        if guess and len(rest) > 1 and not nearest(key.rsplit(".", 1)[-1], modules):
+        if guess and len(rest) > 1 and not ansible_only(key) and not nearest(key.rsplit(".", 1)[-1], modules):
             _not_keyword(key, fields)
         else:
-            advice = nearest(key.rsplit(".", 1)[-1], [*modules, *keywords.TASK]) or "`nodectl doc` lists all modules"
-            fields.check.error("E203", f"unknown module '{key}'", fields.key_at(key), "no module of this name", advice)
+            _unknown(key, fields.key_at(key), [*modules, *keywords.TASK], fields)
 
 
 def _spelled(key: str, fields: Fields, known: Known) -> Call | None:
@@ -119,7 +137,7 @@ def _spelled(key: str, fields: Fields, known: Known) -> Call | None:
         fields.wrong(key, "a module and its arguments", f"write {key}: command echo hi")
         return None
     if short_name(name, known) is None:
-        fields.check.error("E203", f"unknown module '{name}'", at, "no module of this name", nearest(name, keywords.COMMON_MODULES))
+        _unknown(name, at, _modules(known), fields)
         return None
     call = _call(name, body or None, at, at, fields, known)
     if call is not None:

@@ -9,6 +9,8 @@ import click
 
 from nodectl.cli.module_page import module_page
 from nodectl.engine.catalogue import known, names
+from nodectl.lang.ansible_modules import NOT_HERE
+from nodectl.lang.arguments import ansible_only, short_name, spec_of
 from nodectl.lang.keywords import PREFIXES
 
 
@@ -27,12 +29,21 @@ def command(module: str | None, every: bool, out: Path) -> int:
         click.echo("\n".join(f"{name:<20} {_spec_summary(name)}" for name in names()))
     else:
         module = short(module)
-        spec = known(module)
-        if spec is None:
-            near = difflib.get_close_matches(module, names(), 1)
-            raise click.UsageError(f"there is no module '{module}'" + (f"; did you mean '{near[0]}'?" if near else ": nodectl doc lists them all"))
-        click.echo(module_page(module, spec), nl=False)
+        click.echo(page(module), nl=False)
     return 0
+
+
+def page(module: str) -> str:
+    """The page of a module, named as in a playbook: with or without its collection's name, in any case. Raises UsageError."""
+    name = module.strip().lower()
+    short = short_name(name, known) or name
+    spec = spec_of(short, known)
+    if spec is not None:
+        return module_page(short, spec)
+    if ansible_only(name):
+        raise click.UsageError(f"there is no module '{module}'. {NOT_HERE}")
+    near = difflib.get_close_matches(short.rsplit(".", 1)[-1], names(), 1)
+    raise click.UsageError(f"there is no module '{module}'" + (f"; did you mean '{near[0]}'?" if near else ": nodectl doc lists them all"))
 
 
 def short(module: str) -> str:

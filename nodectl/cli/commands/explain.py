@@ -17,8 +17,9 @@ def command(code: str | None) -> int:
         for name in sorted(CODES):
             click.echo(f"{name:<6} {CODES[name].title}")
         return 0
-    if code not in CODES:
-        near = difflib.get_close_matches(code, CODES, 1)
+    wanted = code.strip().upper()
+    if wanted not in CODES:
+        near = difflib.get_close_matches(wanted, CODES, 1)
         raise click.UsageError(f"there is no code '{code}'" + (f"; did you mean '{near[0]}'?" if near else ": nodectl explain lists them all"))
-    click.echo(CODES[code].page(code), nl=False)
+    click.echo(CODES[wanted].page(wanted), nl=False)
     return 0
