@@ -17,7 +17,8 @@ from nodectl.verify.units import human
 # Healthy nodes of one fabric differ by a few per cent; a link that trained at half its width or rate shows 50 % at best.
 # Anything milder is left to absolute floors, because parallel pairs on shared cores disturb each other by tens of per cent.
 RELATIVE = 0.5
-
+# Basis of a bar that is not the fleet's own: the judge holds the figure against that floor itself, and names its source.
+FLOOR = "the floor"
 Blame = Literal["none", "node", "unclear"]
 
 
@@ -100,7 +101,7 @@ def _bar(host: str, best: Mapping[str, float | None], floor: float | None, ratio
     if floor is None and not relative:
         return _Bar(None, "")
     if floor is not None and floor >= (relative or 0.0):
-        return _Bar(floor, "the floor")
+        return _Bar(floor, FLOOR)
     return _Bar(relative, f"{ratio:.0%} of the median of the other nodes' best pairs, {human((relative or 0.0) / ratio, 'B/s')}")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from nodectl.verify.floor_load import Floor, best_floor
 from nodectl.verify.formulas import median
 from nodectl.verify.gang import GangResult, Member, run_gang
-from nodectl.verify.isolate import Finding, PairResult, isolate, slow_paths
+from nodectl.verify.isolate import FLOOR, Finding, PairResult, isolate, slow_paths
 from nodectl.verify.judge import Expectation
 from nodectl.verify.measurement import Measurement
 from nodectl.verify.pairs import Pair, retest, rounds
@@ -143,7 +143,7 @@ def pairs_reading(outcome: PairsOutcome, members: Sequence[Member], step: SuiteS
             "network.pairs", value, "B/s", (member.host,), method_of(member), conditions, error=error, simulated=fleet.simulated, detail=detail,
         )
         reading.add(measurement, *_bars("network.pairs", member.host, fleet))
-        if finding and finding.expected is not None and finding.basis:
+        if finding and finding.expected is not None and finding.basis not in ("", FLOOR):
             reading.expectations.append(Expectation("network.pairs", "at_least", finding.expected, "B/s", finding.basis, member.host, "this fleet"))
     return reading
 
