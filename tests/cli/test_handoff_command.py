@@ -1,0 +1,54 @@
+"""`nodectl handoff` on runs that came to verify nodes, and on those that did not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodectl.cli.main import run
+from nodectl.report.journal import Journal
+from nodectl.wire.event import Event
+
+TASK = Event("task.end", 2.0, "n1", {"task": "t", "status": "ok"})
+RUNS: list[tuple[dict[str, Any], list[Event], str]] = [
+    ({"command": "run"}, [TASK], "this run verified nothing: it was `nodectl run`"),
+    ({"command": "bootstrap", "check": True}, [TASK], "this run verified nothing: it was a rehearsal (--check)"),
+    ({"command": "bootstrap"}, [TASK], "or ended before it came to that"),
+]
+
+
+def journal_of(folder: Path, start: dict[str, Any], events: list[Event]) -> None:
+    folder.mkdir()
+    journal = Journal(folder / "events.jsonl")
+    for event in (Event("run.start", 1.0, "", {"run_id": "r", **start}), Event("play.start", 1.0, "", {"play": "p", "hosts": ["n1"]}), *events):
+        journal(event)
+    journal.close()
+
+
+@pytest.mark.parametrize(("start", "events", "text"), RUNS)
+@pytest.mark.parametrize("option", [[], ["--out", "out"]])
+def test_a_run_that_verified_nothing_is_no_handoff(
+    option: list[str], start: dict[str, Any], events: list[Event], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    journal_of(tmp_path / "past", start, events)
+    assert run(["handoff", "past", *option]) == 1
+    assert text in capsys.readouterr().err
+    assert {path.name for path in tmp_path.rglob("*")} == {"past", "events.jsonl"}
+
+
+VERIFIED = [
+    Event("verdict", 3.0, "n1", {"verdict": "fail", "reasons": ["slow"]}),
+    # All nodes were away before the verification: the bootstrap itself handed off nobody.
+    Event("handoff", 3.0, "", {"path": "x", "hosts": [], "excluded": {}, "world_size": 0}),
+]
+
+
+@pytest.mark.parametrize("event", VERIFIED, ids=lambda event: event.kind)
+def test_a_run_that_handed_off_nobody_can_be_written_anew(event: Event, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal_of(tmp_path / "past", {"command": "bootstrap"}, [event])
+    assert run(["handoff", str(tmp_path / "past")]) == 0
+    assert "handed off: no node" in capsys.readouterr().out
+    assert (tmp_path / "past" / "handoff" / "excluded.json").exists()
