@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from nodectl.cli.commands import lab
 from nodectl.cli.commands.lab import fault_words
 from nodectl.cli.main import run
+from nodectl.lab import faults
 from nodectl.lab.faults import FAULTS
 from nodectl.lab.problem import LabProblem
+from nodectl.lab.state import Fault
 
 WORDS = [
     (("n2", "slow-link", "100mbit"), ("n2", "slow-link", "100mbit")),
@@ -55,3 +59,15 @@ def test_up_refuses_what_no_lab_can_be(option: list[str], text: str, tmp_path: P
     assert run(["lab", "up", "--dir", str(tmp_path / "lab"), *option]) == 1
     assert text in capsys.readouterr().err
     assert not (tmp_path / "lab").exists()
+
+
+@pytest.mark.parametrize(("applied", "text"), [([Fault("n1", "down")], "lifted\n"), ([Fault("n2", "down")], "was not applied; nothing to lift\n")])
+def test_lift_says_whether_there_was_something_to_lift(
+    applied: list[Fault], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lifted = []
+    monkeypatch.setattr(lab, "running", lambda folder: SimpleNamespace(faults=applied))
+    monkeypatch.setattr(faults, "lift", lambda state, host, fault: lifted.append((host, fault)))
+    assert run(["lab", "lift", "n1", "down", "--dir", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"n1 down: {text}"
+    assert lifted == [("n1", "down")]

@@ -131,12 +131,14 @@ def fault(words: tuple[str, ...], folder: Path) -> int:
 @dir_option
 @lab_command
 def lift(words: tuple[str, ...], folder: Path) -> int:
-    """Mend what `lab fault` broke."""
+    """Mend what `lab fault` broke. A fault that is not applied is said to be so; that is no failure."""
     host, name, value = fault_words(words)
     if value:
         raise LabProblem(f"lift takes no value: {value!r} is one word too many")
-    faults.lift(running(folder), host, name)
-    click.echo(f"{' '.join(words)}: lifted")
+    state = running(folder)
+    applied = any((one.host, one.fault) == (host, name) for one in state.faults)
+    faults.lift(state, host, name)
+    click.echo(f"{' '.join(words)}: " + ("lifted" if applied else "was not applied; nothing to lift"))
     return 0
 
 
