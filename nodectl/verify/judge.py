@@ -104,7 +104,7 @@ def _result(
     simulated = " [simulated]" if measurement.simulated else ""
     return Check(
         host, measurement.name, verdict, reason + simulated, measurement.value, measurement.unit,
-        None if bar is None else float(bar) if isinstance(bar, (int, float)) and not isinstance(bar, bool) else str(bar),
+        float(bar) if isinstance(bar, int) and not isinstance(bar, bool) else bar,
         expectation.source if expectation else "", measurement.simulated, measurement.raw,
     )
 

@@ -41,7 +41,7 @@ class Check:
     reason: str
     value: float | bool | str | None = None
     unit: str = ""
-    floor: float | str | None = None
+    floor: float | bool | str | None = None
     source: str = ""
     simulated: bool = False
     raw: str = ""

@@ -75,7 +75,8 @@ class _Stage:
         for host, node in self.nodes.items():
             self.refuse(host, mistakes(node.variables))
         mounts = max((len(self.nodes[host].variables.get("file_mounts") or {}) for host in self.alive()), default=0)
-        self.tell(f"suite {self.suite.name} on {len(self.nodes)} nodes, at most {longest(self.suite, mounts) / 60:.0f} min whatever the nodes do")
+        count = f"{len(self.nodes)} node{'s' if len(self.nodes) != 1 else ''}"
+        self.tell(f"suite {self.suite.name} on {count} (bounded by {longest(self.suite, mounts) / 60:.0f} min if every wait ran out)")
         special = {"node_all_reduce": self.node_all_reduce, "pairs": self.pairs, "all_reduce": self.all_reduce}
         for step in self.suite.steps:
             if not self.alive():

@@ -163,3 +163,12 @@ def test_reasons_come_worst_first_and_passes_are_silent() -> None:
     assert found == ["disk: slow", "clock: no chrony"]
     assert reasons([check("pass")]) == []
     assert reasons([]) == ["nothing was measured"]
+
+
+@pytest.mark.parametrize(("value", "wanted", "verdict"), [(True, True, "pass"), (False, True, "fail"), ("tcp", "ib", "fail")])
+def test_the_floor_is_of_the_kind_of_the_value(value: bool | str, wanted: bool | str, verdict: Verdict) -> None:
+    """Both stand side by side in report.json and evidence.json."""
+    measurement = Measurement("network.x", value, "bool" if isinstance(value, bool) else "text", ("n1",), "m")
+    check = judge([measurement], [], [Expectation("network.x", "equals", wanted, measurement.unit, "why")])[0]
+    assert (check.verdict, check.floor) == (verdict, wanted)
+    assert type(check.floor) is type(wanted)

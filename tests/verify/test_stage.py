@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -94,7 +95,7 @@ def test_a_sites_own_bar(variables: dict[str, Any], words: str) -> None:
         node.variables.update(variables)
     verdicts, seen, _ = run(*nodes)
     assert set(verdicts.values()) == {"fail"}
-    assert words in seen.reasons("n1") or "the floor" in seen.reasons("n1")
+    assert words in seen.reasons("n1")
 
 
 def test_wrong_values_are_worse_than_slow_ones() -> None:
@@ -329,3 +330,10 @@ def test_constants_leave_ranks_time_to_name_who_is_missing() -> None:
         if step.kind in ("pairs", "all_reduce"):
             assert min(gang.INIT_TIMEOUT, step.deadline / 2) + step.option("timeout") < step.deadline
     assert session.GRACE > 4
+
+
+@pytest.mark.parametrize(("names", "count"), [(["n1"], "1 node"), (["n1", "n2"], "2 nodes")])
+def test_the_bound_is_told_first_and_as_what_it_is(names: list[str], count: str) -> None:
+    _, seen, _ = run(*healthy(*names))
+    first = next(event.data["text"] for event in seen.events if event.kind == "progress")
+    assert re.fullmatch(rf"suite preflight on {count} \(bounded by \d+ min if every wait ran out\)", first)
