@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from nodectl.diagnostics.model import Collector
@@ -25,6 +26,11 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """'did you mean …?' for a misspelt word, or nothing."""
     near = get_close_matches(word, list(known), n=1)
     return f"did you mean '{near[0]}'?" if near else ""
+
+
+def looked_in(folders: Iterable[Path]) -> str:
+    """Where something was searched. Absolute: whoever reads it need not know where the command ran."""
+    return "looked in " + ", ".join(dict.fromkeys(str(folder.absolute()) for folder in folders))
 
 
 def is_variable_name(name: Any) -> bool:

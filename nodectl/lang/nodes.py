@@ -11,7 +11,7 @@ from nodectl.lang import document, keywords, lookups
 from nodectl.lang.argument_specs import check_literal, options_of
 from nodectl.lang.arguments import Call, find_call
 from nodectl.lang.document import Map, Seq, bare
-from nodectl.lang.fields import Fields, is_template, kind_of, nearest, variables_of
+from nodectl.lang.fields import Fields, is_template, kind_of, looked_in, nearest, variables_of
 from nodectl.lang.loading import Loading, Where, connection, inherit
 from nodectl.lang.role import Role, Use
 from nodectl.lang.roles import RoleFiles, RoleSource, find_file, find_role, missing_role, read_role
@@ -234,7 +234,7 @@ def _import_tasks(task: Task, call: Call, where: Where, loading: Loading) -> lis
 
 def _looked(where: Where) -> str:
     folders = [where.role.path / "tasks"] if where.role else []
-    return "looked in " + ", ".join(map(str, dict.fromkeys([*folders, where.folder])))
+    return looked_in([*folders, where.folder])
 
 
 def _role_files(call: Call) -> RoleFiles:
@@ -299,7 +299,7 @@ def _peek_source(call: Call, where: Where, loading: Loading) -> None:
     at = call.value_at.get(param, call.at)
     if path is None and not _is_folder(name, kind, where, loading):
         folders = [where.role.path / kind] if where.role else [where.folder / kind, where.folder]
-        loading.checker.error("E210", f"file '{name}' not found", at, "this file is missing", "looked in " + ", ".join(map(str, folders)))
+        loading.checker.error("E210", f"file '{name}' not found", at, "this file is missing", looked_in(folders))
     elif path is not None and call.module == "template" and path.resolve() not in loading.checked:
         loading.checked.add(path.resolve())
         text = document.read_text(path, loading.checker.found, at)

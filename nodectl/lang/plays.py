@@ -10,7 +10,7 @@ from typing import Any
 
 from nodectl.lang import document, keywords
 from nodectl.lang.document import Map, Seq, bare
-from nodectl.lang.fields import Checker, Fields, is_template, kind_of, nearest
+from nodectl.lang.fields import Checker, Fields, is_template, kind_of, looked_in, nearest
 from nodectl.lang.loading import Known, Loading, Where, connection, inherit
 from nodectl.lang.nodes import node_list, only_tasks, role_entry
 from nodectl.lang.playbook import Play, Section
@@ -56,7 +56,7 @@ class Books:
             return []
         other = path.parent / name
         if not os.path.isfile(other):
-            self.checker.error("E210", f"playbook '{name}' not found", fields.at(key), "this file is missing", f"looked in {path.parent}")
+            self.checker.error("E210", f"playbook '{name}' not found", fields.at(key), "this file is missing", looked_in([path.parent]))
             return []
         inside = inherit(outer, fields, self._loading(path), fields.variables())
         return self.load(other, chain, fields.at(key), inside)
@@ -134,7 +134,7 @@ class Books:
     def _vars_file(self, name: str, at: Origin, path: Path) -> None:
         file = next((folder / name for folder in (path.parent / "vars", path.parent) if os.path.isfile(folder / name)), None)
         if file is None:
-            self.checker.error("E210", f"file '{name}' not found", at, "this file is missing", f"looked in {path.parent}")
+            self.checker.error("E210", f"file '{name}' not found", at, "this file is missing", looked_in([path.parent]))
         else:
             load_variables(file, self.checker)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from nodectl.lang import document
 from nodectl.lang.document import Map, Seq, bare
-from nodectl.lang.fields import Checker, kind_of, variables_of
+from nodectl.lang.fields import Checker, kind_of, looked_in, variables_of
 from nodectl.lang.role import Role
 from nodectl.wire.origin import Origin
 
@@ -46,7 +46,7 @@ def missing_role(name: str, at: Origin, basedir: Path, roles_path: Sequence[Path
     folders = list(dict.fromkeys([basedir / "roles", *roles_path]))
     names = [entry.name for folder in folders if folder.is_dir() for entry in folder.iterdir() if entry.is_dir()]
     near = get_close_matches(name, names, n=1)
-    advice = f"did you mean '{near[0]}'?" if near else "looked in " + ", ".join(map(str, folders))
+    advice = f"did you mean '{near[0]}'?" if near else looked_in(folders)
     checker.error("E211", f"role '{name}' not found", at, "no folder of this name", advice)
 
 
