@@ -34,6 +34,8 @@ INCLUDES = frozenset(["include_tasks", "include_role"])
 # Ansible's defaults for until.
 RETRIES = 3
 DELAY = 5.0
+# Reading what a program said: name.stdout, name['rc'], name.results (a loop of programs). Whether it was skipped may be asked.
+_OUTPUT_OF = r"\b{}\s*(?:\.\s*|\[\s*\\*['\"])(?:stdout|stdout_lines|stderr|stderr_lines|rc|results)\b"
 # What a task can do wrong through its own text: shown as its failure, with the text's place.
 _FAULTS = (TemplateError, ActionFailed, BadTarget, BadLoop, Wrong, Mistakes)
 
@@ -105,6 +107,7 @@ class TaskRun:
     def _entries(self, variables: Variables) -> list[Any] | Item:
         """The items, or the end of the task where the list cannot be had: skipped if its own condition says so."""
         try:
+            self._refuse_never_made(self._task.loop)
             return items_of(self._task.loop_kind, self._loop_value(variables), self._templar, variables)
         except (UndefinedName, BadLoop):
             if self._false_condition(variables) is not None:
@@ -173,6 +176,9 @@ class TaskRun:
             false = self._false_condition(variables)
             if false is not None:
                 return Item(skipped("Conditional result was False", false_condition=false))
+            task = self._task
+            self._refuse_never_made(task.args, task.vars, task.environment)
+            self._refuse_never_made(task.changed_when, task.failed_when, task.until, own=True)
             trouble = check_arguments(self._run, self._scope, self._host, self._position, variables)
             if trouble:
                 return Item(failed(trouble), origin=self._task.origin, strict=True)
@@ -181,8 +187,10 @@ class TaskRun:
             return self._fault(error, variables)
 
     def _false_condition(self, variables: Variables) -> Any:
-        """The first condition that does not hold, or None."""
-        for condition in self._task.when:
+        """The first condition that does not hold, or None. Those that can be known come first: a false one decides whatever the others are."""
+        unknown = [condition for condition in self._task.when if self._never_made(condition)]
+        for condition in [*(one for one in self._task.when if one not in unknown), *unknown]:
+            self._refuse_never_made(condition)
             try:
                 if not self._templar.holds([condition], variables):
                     return condition
@@ -198,6 +206,20 @@ class TaskRun:
         if isinstance(error, ActionFailed):
             return Item(failed(error.msg, **error.values))
         return Item(failed(mistakes_text(error) if isinstance(error, Mistakes) else str(error)))
+
+    def _refuse_never_made(self, *parts: Any, own: bool = False) -> None:
+        """Raises TemplateError where ``parts`` read what a command that was skipped would have said: its empty text is no answer."""
+        name = self._never_made(*parts, own=own)
+        if name:
+            raise TemplateError(f"'{name}' comes of a command that check mode does not run")
+
+    def _never_made(self, *parts: Any, own: bool = False) -> str:
+        """The name of such a result in ``parts``, or "". ``own``: what this task registers itself is its own answer."""
+        if not self._run.options.check or not self._state.unknowable:
+            return ""
+        text = repr(parts)
+        names = (name for name in sorted(self._state.unknowable) if not (own and name == self._task.register))
+        return next((name for name in names if re.search(_OUTPUT_OF.format(re.escape(name)), text)), "")
 
     def _hangs_on_unknown(self) -> bool:
         """In check mode: does this task use a result that was never made?"""

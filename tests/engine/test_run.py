@@ -488,3 +488,14 @@ def test_a_delegate_that_was_lost_is_not_asked_again(tmp_path: Path) -> None:
     played = play(tmp_path, text, connections=FakeConnections(script=dies))
     assert played.result.status == {"h1": "failed", "h2": "lost"}
     assert [host for host, _ in played.connections.steps].count("h2") == 1
+
+
+@pytest.mark.parametrize("task", [
+    "{name: t, debug: {msg: a}, when: \"'x' in r.stdout\"}", "{name: t, debug: {msg: a}, loop: '{{ r.stdout_lines }}'}", "{name: t, debug: {msg: '{{ r.rc }}'}}",
+])  # fmt: skip
+def test_the_empty_output_of_a_command_that_was_not_run_is_called_unknown_and_not_false(tmp_path: Path, task: str) -> None:
+    played = play(tmp_path, book("{name: c, command: echo x, register: r}", task), inventory=ONE, check=True)
+    told = next(event.data["result"] for event in played.kinds("task.end") if event.data["task"] == "t")
+    assert told["skip_reason"] == "cannot be known in check mode"
+    assert "'r' comes of a command that check mode does not run" in told["msg"]
+    assert played.result.exit_code == 0
