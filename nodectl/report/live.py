@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nodectl.report.fold import Summary, title
-from nodectl.report.human import TaskLog, View, ending, progress_text, recap, verdict_table
+from nodectl.report.human import TaskLog, View, ending, printable, progress_text, recap, verdict_table
 from nodectl.wire.event import Event
 
 # Columns where there is no terminal to ask: wide enough for a reason on one line, and the same in every log file.
@@ -126,7 +126,7 @@ class Live:
         # The longest at work first: that is the one a person waits for.
         busy = sorted(self._busy.copy().items(), key=lambda item: item[1][1])
         for host, (text, since) in busy[:ROWS]:
-            table.add_row(Text(host, style="bold"), Text(f"{now - since:4.0f} s", style="dim"), Text(text, no_wrap=True, overflow="ellipsis"))
+            table.add_row(Text(host, style="bold"), Text(f"{now - since:4.0f} s", style="dim"), Text(printable(text), no_wrap=True, overflow="ellipsis"))
         if len(busy) > ROWS:
             table.add_row(Text(f"and {len(busy) - ROWS} more", style="dim"))
         return table

@@ -8,6 +8,7 @@ import click
 
 from nodectl.cli.ad_hoc import ask
 from nodectl.cli.options import connection_options, inventory_option
+from nodectl.report.human import printable
 from nodectl.wire.event import Event
 
 
@@ -22,11 +23,11 @@ def command(pattern: str, sources: tuple[str, ...], **given: Any) -> int:
         if event.kind == "task.end":
             result = event.data.get("result") or {}
             answered = event.data.get("status") == "ok"
-            click.echo(f"{event.host} | {'SUCCESS => pong' if answered else 'FAILED => ' + str(result.get('msg', ''))}")
+            click.echo(f"{event.host} | {'SUCCESS => pong' if answered else 'FAILED => ' + printable(str(result.get('msg', '')))}")
         elif event.kind in ("host.unreachable", "host.lost"):
-            click.echo(f"{event.host} | {'UNREACHABLE' if event.kind == 'host.unreachable' else 'LOST'} => {event.data.get('reason', '')}")
+            click.echo(f"{event.host} | {'UNREACHABLE' if event.kind == 'host.unreachable' else 'LOST'} => {printable(str(event.data.get('reason', '')))}")
             if event.data.get("hint"):
-                click.echo(f"  help: {event.data['hint']}")
+                click.echo(f"  help: {printable(str(event.data['hint']))}")
 
     summary, _ = ask(pattern, sources, "ping", {}, given, seen)
     return int(summary.exit_code)
