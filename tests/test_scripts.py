@@ -106,6 +106,42 @@ def test_labs_are_stopped_before_their_folders_go(tmp_path: Path) -> None:
     assert not (tmp_path / ".nodectl").exists()
 
 
+def clean_with_a_cache(tmp_path: Path, forget: str) -> subprocess.CompletedProcess[str]:
+    """`.ci/clean` in a folder whose nodectl forgets base images by the lines ``forget``; the cache holds one."""
+    (tmp_path / "cache" / "bookworm-1").mkdir(parents=True)
+    (tmp_path / "nodectl" / "lab").mkdir(parents=True)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / "nodectl" / "lab" / "problem.py").write_text("class LabProblem(Exception):\n    pass\n")
+    (tmp_path / "nodectl" / "lab" / "base.py").write_text(f"import os\nfrom nodectl.lab.problem import LabProblem\ndef forget():\n    {forget}\n")
+    env = {**os.environ, "NODECTL_LAB_CACHE": str(tmp_path / "cache")}
+    return subprocess.run([str(ROOT / ".ci" / "clean"), ".venv/bin", ".nodectl/lab"], cwd=tmp_path, capture_output=True, text=True, timeout=30, env=env)
+
+
+def test_a_base_image_in_use_stays_and_the_rest_goes(tmp_path: Path) -> None:
+    done = clean_with_a_cache(tmp_path, 'raise LabProblem("it is the base of a lab that is up")')
+    assert (done.returncode, done.stderr) == (0, "the base image of the labs stays: it is the base of a lab that is up\n")
+    assert (tmp_path / "cache" / "bookworm-1").exists()
+    assert not (tmp_path / ".venv").exists()
+
+
+def test_a_base_image_that_nobody_uses_goes(tmp_path: Path) -> None:
+    done = clean_with_a_cache(tmp_path, 'os.rmdir(os.environ["NODECTL_LAB_CACHE"] + "/bookworm-1")')
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_words_of_the_script_are_those_of_the_lab(tmp_path: Path) -> None:
+    """The real forget(), as the script calls it: on a cache that holds one base, and this checkout's own code."""
+    (tmp_path / "cache" / "bookworm-1" / "root").mkdir(parents=True)
+    (tmp_path / "nodectl").symlink_to(ROOT / "nodectl")
+    (tmp_path / "tests").mkdir()
+    env = {**os.environ, "NODECTL_LAB_CACHE": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([str(ROOT / ".ci" / "clean"), "none", "none"], cwd=tmp_path, capture_output=True, text=True, timeout=30, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (tmp_path / "cache").exists()
+
+
 def test_every_target_that_help_names_exists() -> None:
     text = (ROOT / "Makefile").read_text()
     named = {line.split()[2] for line in text.splitlines() if line.startswith('\t@echo "make ')}
