@@ -189,7 +189,7 @@ class HostVars(Mapping[str, Mapping[str, Any]]):
 
 
 class _Unlisted(Mapping[str, Any]):
-    """A host's variables that have hostvars but do not list it: showing hostvars would otherwise never end."""
+    """A host's variables that have hostvars and omit but do not list them: the one would never end when shown, the other is no value."""
 
     def __init__(self, variables: Mapping[str, Any]) -> None:
         self._variables = variables
@@ -198,7 +198,7 @@ class _Unlisted(Mapping[str, Any]):
         return self._variables[name]
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self._variables if name != "hostvars")
+        return (name for name in self._variables if name not in ("hostvars", "omit"))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -499,3 +499,8 @@ def test_the_empty_output_of_a_command_that_was_not_run_is_called_unknown_and_no
     assert told["skip_reason"] == "cannot be known in check mode"
     assert "'r' comes of a command that check mode does not run" in told["msg"]
     assert played.result.exit_code == 0
+
+
+def test_hostvars_can_be_written_as_json(tmp_path: Path) -> None:
+    played = play(tmp_path, book("{name: all, debug: {msg: '{{ hostvars[inventory_hostname] | to_json | length > 2 }}'}}", "{name: m, debug: {msg: '{{ x | default(omit) }}'}}"), inventory=ONE)
+    assert played.of("h1") == ["all: ok", "m: ok"]
