@@ -39,6 +39,8 @@ class Suite:
         return next((step for step in self.steps if step.kind == kind), None)
 
 
+# In seconds. A step that may take longer bounds nothing: whoever waits has gone home.
+LONGEST = 86_400.0
 _RANKS = {"iterations": "count", "warmup": "count", "timeout": "s"}
 # Per kind: options and their base unit; all of them must be given, so that a suite's file says everything it does.
 _KINDS: Mapping[str, Mapping[str, str]] = {
@@ -78,7 +80,10 @@ def suite_of(text: str, name: str) -> Suite:
     unknown = sorted(set(tables) - {"summary", "step"})
     if unknown:
         raise SuiteError(f"suite {name}: unknown key {', '.join(unknown)}; expected summary and [[step]] tables")
-    steps = tuple(_step(entry, f"suite {name}, step {number}") for number, entry in enumerate(tables.get("step", []), 1))
+    entries = tables.get("step", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise SuiteError(f"suite {name}: step must be [[step]] tables, with two brackets")
+    steps = tuple(_step(entry, f"suite {name}, step {number}") for number, entry in enumerate(entries, 1))
     if not steps:
         raise SuiteError(f"suite {name} has no [[step]]: it would prove nothing")
     doubled = sorted({step.kind for step in steps if sum(other.kind == step.kind for other in steps) > 1})
@@ -98,7 +103,7 @@ def _step(entry: Mapping[str, Any], where: str) -> SuiteStep:
     sized = _SIZED.get(kind, ())
     _check_names(entry, {"kind", "deadline", *_KINDS[kind], *sized}, f"{where} ({kind})")
     options = {key: _positive(entry[key], base, f"{where} ({kind}): {key}", 0 if key == "warmup" else 1e-9) for key, base in _KINDS[kind].items()}
-    lists = {key: tuple(sorted(int(_positive(size, "B", f"{where} ({kind}): {key}")) for size in entry[key])) for key in sized}
+    lists = {key: _sizes(entry[key], f"{where} ({kind}): {key}") for key in sized}
     return SuiteStep(kind, _positive(entry["deadline"], "s", f"{where} ({kind}): deadline"), lists.get("sizes", ()), lists.get("gpu_sizes", ()), options)
 
 
@@ -108,6 +113,12 @@ def _check_names(entry: Mapping[str, Any], known: set[str], where: str) -> None:
             raise SuiteError(f"{where}: {problem} {', '.join(sorted(names))}; expected {', '.join(sorted(known))}")
 
 
+def _sizes(value: object, where: str) -> tuple[int, ...]:
+    if not isinstance(value, list) or not value:
+        raise SuiteError(f'{where} is {value!r}; expected a list of sizes such as ["1 MiB", "8 MiB"]')
+    return tuple(sorted(int(_positive(size, "B", where, 1)) for size in value))
+
+
 def _positive(value: object, base: str, where: str, least: float = 1e-9) -> float:
     try:
         number = quantity(value, base)
@@ -115,4 +126,8 @@ def _positive(value: object, base: str, where: str, least: float = 1e-9) -> floa
         raise SuiteError(f"{where}: {error}") from None
     if number < least:
         raise SuiteError(f"{where} is {value!r}; expected more than zero")
+    if base == "count" and not number.is_integer():
+        raise SuiteError(f"{where} is {value!r}; expected a whole number")
+    if base == "s" and number > LONGEST:
+        raise SuiteError(f"{where} is {value!r}; expected at most a day")
     return number

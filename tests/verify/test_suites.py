@@ -49,6 +49,9 @@ REFUSED = [
     (LOGIN.replace("20", "nan"), "finite number"), (LOGIN.replace("20", "inf"), "finite number"), (LOGIN.replace("20", "-5"), "finite number"),
     (LOGIN.replace("20", "true"), "not a quantity"), (LOGIN.replace("20", "[20]"), "not a quantity"), (LOGIN.replace('"login"', "7"), "unknown kind '7'"),
     (GROUP.replace('sizes = ["8 MiB", "1 MiB"]', 'sizes = ["8 MiB", 0]', 1), "more than zero"), (GROUP.replace("warmup = 0", "warmup = -1"), "finite number"),
+    ("step = 3\n", "two brackets"), ("[step]\nkind = 'login'\n", "two brackets"), ("step = [1]\n", "two brackets"),
+    (GROUP.replace('sizes = ["8 MiB", "1 MiB"]', "sizes = 8", 1), "expected a list of sizes"), (GROUP.replace('sizes = ["8 MiB", "1 MiB"]', "sizes = []", 1), "expected a list of sizes"),
+    (GROUP.replace("iterations = 5", "iterations = 0.5"), "expected a whole number"), (LOGIN.replace("20", '"2000 min"'), "at most a day"),
     ('[[step]]\nkind = "phases"\ndeadline = 9\nmodel_size = 1\ncheckpoint_size = 1\nbatches = 1\nbatch_size = 1\n', "phases needs what mounts finds out"),
     (GROUP.replace("iterations = 5\n", ""), "missing iterations"), (GROUP.replace("8 MiB", "8 MB/s"), "measures B/s"), (GROUP + "rounds = 3\n", "unknown key rounds"),
 ]
