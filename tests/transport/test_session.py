@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +19,14 @@ from nodectl.transport.ssh import SshLine
 from nodectl.wire.step import Step
 from tests.transport.conftest import FAST
 from tests.transport.sshd import Sshd
+
+
+@pytest.fixture(scope="module")
+def pool(packed: bytes) -> Iterator[Pool]:
+    """One for all tests here: what goes over a good line leaves it good, so one login carries them all."""
+    made = Pool(FAST, packed=packed)
+    yield made
+    made.close()
 
 
 def test_hello_and_steps_in_order(server: Sshd, pool: Pool) -> None:
@@ -73,7 +82,7 @@ def test_a_stream_that_ran_empty_does_not_silence_the_other() -> None:
 @pytest.mark.parametrize("size", [0, 1, 256 * 1024, 256 * 1024 + 1, 5_000_003])
 def test_blobs_arrive_byte_for_byte(server: Sshd, pool: Pool, size: int) -> None:
     content = os.urandom(size)
-    step = Step(1, "hash", {}, blobs={"content": "b1", "again": "b2"})
+    step = Step(1, "hash", {}, blobs={"content": f"{size}-1", "again": f"{size}-2"})
     outcome = pool.channel(server.target()).submit(step, {"content": io.BytesIO(content), "again": io.BytesIO(b"x" + content)}).result(20)
     assert outcome.values["content"] == [hashlib.sha256(content).hexdigest(), size]
     assert outcome.values["again"] == [hashlib.sha256(b"x" + content).hexdigest(), size + 1]
@@ -86,7 +95,7 @@ def test_a_blob_that_cannot_be_read_leaves_the_channel_usable(server: Sshd, pool
 
     channel = pool.channel(server.target())
     with pytest.raises(OSError, match="disk error"):
-        channel.submit(Step(1, "hash", {}, blobs={"content": "b1"}), {"content": Broken()})
+        channel.submit(Step(1, "hash", {}, blobs={"content": "broken"}), {"content": Broken()})
     assert channel.submit(Step(1, "echo", {})).result(5).failed is False
 
 
@@ -110,9 +119,11 @@ def test_a_result_can_be_waited_for_with_a_limit_and_cancelled(server: Sshd, poo
 
 def test_the_same_step_id_twice_is_our_mistake(server: Sshd, pool: Pool) -> None:
     channel = pool.channel(server.target())
-    channel.submit(Step(1, "hang", {}))
+    pending = channel.submit(Step(1, "hang", {}))
     with pytest.raises(ValueError, match="step id 1 is already on its way"):
         channel.submit(Step(1, "hang", {}))
+    pending.cancel()
+    assert pending.result(5).msg == "cancelled"
 
 
 def test_fresh_is_a_login_of_its_own_and_ends_alone(server: Sshd, pool: Pool) -> None:
