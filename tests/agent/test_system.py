@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nodectl.agent import processes
 from nodectl.agent.contract import Failed
 from nodectl.agent.processes import KEEP, Stopper
 from nodectl.agent.system import System, base_environment, parse_mountinfo
@@ -54,7 +55,8 @@ def test_timeout_ends_the_whole_group(system: System, tmp_path: Path) -> None:
     assert gone(pid)
 
 
-def test_a_program_that_leaves_a_child_on_the_pipe(system: System) -> None:
+def test_a_program_that_leaves_a_child_on_the_pipe(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "LINGER", 0.2)
     began = time.monotonic()
     done = system.run(["sh", "-c", "sleep 20 & echo started"], timeout=15)
     assert done.stdout == "started\n"

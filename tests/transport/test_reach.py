@@ -83,23 +83,23 @@ def test_a_resolver_that_never_answers_is_bounded(packed: bytes, monkeypatch: py
 
 
 def test_a_port_that_accepts_and_says_nothing_is_bounded(packed: bytes) -> None:
-    pool = Pool(Limits(connect=1.0), packed=packed)
+    pool = Pool(Limits(connect=0.5), packed=packed)
     with listening(lambda connection: None) as port:
         begin = time.monotonic()
         error = unreachable(pool, Target("n1", "127.0.0.1", port, "ops", options=NO_CONFIG))
         assert time.monotonic() - begin < 5
     assert error.why == "banner"
-    assert "no SSH server greeted within 1 s" in error.reason
+    assert "no SSH server greeted within 0.5 s" in error.reason
     pool.close()
 
 
 def test_a_server_that_greets_and_freezes_is_bounded(packed: bytes) -> None:
-    pool = Pool(Limits(connect=1.0), packed=packed)
+    pool = Pool(Limits(connect=0.5), packed=packed)
     with listening(lambda connection: connection.sendall(b"SSH-2.0-frozen\r\n")) as port:
         begin = time.monotonic()
         error = unreachable(pool, Target("n1", "127.0.0.1", port, "ops", options=NO_CONFIG))
         assert time.monotonic() - begin < 5
-    assert (error.why, "handshake did not end within 1 s" in error.reason) == ("timeout", True)
+    assert (error.why, "handshake did not end within 0.5 s" in error.reason) == ("timeout", True)
     pool.close()
 
 

@@ -33,6 +33,7 @@ with node_lock.alone(System(), "x", 5.0):
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(node_lock, "FOLDER", str(tmp_path))
+    monkeypatch.setattr(node_lock, "_EVERY", 0.05)
     return tmp_path
 
 
@@ -53,7 +54,7 @@ def test_who_is_inside_is_waited_for_and_named(folder: Path, enter: type) -> Non
     said: list[str] = []
     system = System({}, {}, said.append, Stopper())
     with holder(folder) as process:
-        with pytest.raises(Failed, match=rf"\(process {process.pid}\) is at it, still after waiting 0.6 s"), enter(system, "x", 0.6):
+        with pytest.raises(Failed, match=rf"\(process {process.pid}\) is at it, still after waiting 0.2 s"), enter(system, "x", 0.2):
             raise AssertionError("two were inside")
         assert len(said) == 1
         assert f"waiting for another run of nodectl (process {process.pid})" in said[0]
