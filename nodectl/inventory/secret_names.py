@@ -15,6 +15,8 @@ _ANYWHERE = re.compile(r"password|passwd|passphrase|secret|credential|api_?key|p
 _WORD = re.compile(r"(?:^|_)(?:tokens?)(?:_|$)|(?:^|_)(?:pass|pwd)$")
 # Where the secret lies, or when it is set: what stands there is no secret.
 _ABOUT = re.compile(r"_(?:file|files|path|paths|dir)$|^update_password$")
+# A file mount's `credentials: NAME` names the keys that it uses, which are secrets of their own elsewhere.
+_NAMED = "credentials"
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
 _TRUTH = ("", "yes", "no", "true", "false", "on", "off")
 
@@ -25,26 +27,39 @@ def is_secret_name(name: str) -> bool:
     return bool(_ANYWHERE.search(plain) or _WORD.search(plain)) and not _ABOUT.search(plain)
 
 
-def masked(value: Any, secret: bool = False) -> Any:
-    """``value`` with every secret in it as the mask, at any depth. What lies below a secret name is secret as a whole; its keys are shown."""
+def masked(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """``variables`` with every secret in them as the mask, at any depth. What lies below a secret name is secret as a whole; its keys are shown."""
+    return {name: _masked(value, is_secret_name(name)) for name, value in variables.items()}
+
+
+def _masked(value: Any, secret: bool) -> Any:
     if isinstance(value, Mapping):
-        return {key: masked(item, secret or is_secret_name(str(key))) for key, item in value.items()}
+        return {key: _masked(item, secret or _inside(key, item)) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [masked(item, secret) for item in value]
+        return [_masked(item, secret) for item in value]
     return MASK if secret and not _switch(value) else value
 
 
-def secret_texts(value: Any, secret: bool = False) -> Iterator[str]:
-    """Every secret of ``value`` in clear text, at any depth. Templates are none: what they give is not known here."""
+def secret_texts(variables: Mapping[str, Any]) -> Iterator[str]:
+    """Every secret of ``variables`` in clear text, at any depth. Templates are none: what they give is not known here."""
+    for name, value in variables.items():
+        yield from _texts(value, is_secret_name(name))
+
+
+def _texts(value: Any, secret: bool) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield from secret_texts(item, secret or is_secret_name(str(key)))
+            yield from _texts(item, secret or _inside(key, item))
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from secret_texts(item, secret)
+            yield from _texts(item, secret)
     elif secret and isinstance(value, (str, int)) and not _switch(value) and "{{" not in str(value):
         # A password of digits without quotes is a number for YAML, and still the password.
         yield str(value)
+
+
+def _inside(key: Any, value: Any) -> bool:
+    return is_secret_name(str(key)) and not (key == _NAMED and isinstance(value, str))
 
 
 def _switch(value: Any) -> bool:

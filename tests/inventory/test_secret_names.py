@@ -35,6 +35,8 @@ VALUES: list[tuple[Any, Any, list[str]]] = [
     ({"s3": {"user": "u", "secret_key": "abc"}}, {"s3": {"user": "u", "secret_key": M}}, ["abc"]),
     ({"users": [{"name": "a", "password": 123456}]}, {"users": [{"name": "a", "password": M}]}, ["123456"]),
     ({"credentials": {"a": {"access_key": "k", "n": [1]}}}, {"credentials": {"a": {"access_key": M, "n": [M]}}}, ["k", "1"]),
+    ({"file_mounts": {"/data": {"credentials": "dataset"}}}, {"file_mounts": {"/data": {"credentials": "dataset"}}}, []),
+    ({"credentials": "user:abc"}, {"credentials": M}, ["user:abc"]),
     ({"password": "{{ vaulted }}"}, {"password": M}, []),
     ({"PasswordAuthentication": "no", "secret": None, "use_token": True}, {"PasswordAuthentication": "no", "secret": None, "use_token": True}, []),
 ]

@@ -39,8 +39,7 @@ def command(sources: tuple[str, ...], whole: bool, host: str | None, graph: bool
 
 
 def shown_variables(inventory: Inventory, host: str) -> dict[str, Any]:
-    shown: dict[str, Any] = masked(inventory.variables(host))
-    return shown
+    return masked(inventory.variables(host))
 
 
 def listing(inventory: Inventory, hosts: list[str]) -> dict[str, Any]:
