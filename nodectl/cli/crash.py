@@ -21,7 +21,7 @@ def write_crash_log(error: BaseException, argv: Sequence[str]) -> Path:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             path = folder / name
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(crash_text(error, argv))
             return path
         except OSError:
