@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 from typing import Any
 
 import jinja2
@@ -54,6 +54,12 @@ class FileEnvironment(SandboxedEnvironment):
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         return obj.raw(argument) if isinstance(obj, Rendered) and argument in obj else super().getitem(obj, argument)
+
+
+    def call(self, context: Any, obj: Any, /, *args: Any, **options: Any) -> Any:
+        """`mapping.keys()` and the like are lists: they can be indexed, and shown."""
+        result = super().call(context, obj, *args, **options)
+        return list(result) if isinstance(result, (KeysView, ValuesView, ItemsView)) else result
 
 
 class TextEnvironment(FileEnvironment):

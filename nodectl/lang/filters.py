@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from jinja2 import Undefined
@@ -19,7 +19,7 @@ KINDS: Mapping[str, str] = {
 # What people write for true and false; as texts all but "" count as true.
 WORDS = frozenset(["true", "false", "yes", "no", "on", "off"])
 # Jinja's filters that give generators: as lists they can be counted, printed and used twice.
-_GENERATORS = ("map", "select", "reject", "selectattr", "rejectattr", "batch", "slice")
+_GENERATORS = ("map", "select", "reject", "selectattr", "rejectattr", "batch", "slice", "reverse", "items")
 
 
 def kind_of(value: Any) -> str:
@@ -44,30 +44,31 @@ def type_debug(value: Any) -> str:
     return next((kind.__name__ for kind in (str, dict, list) if isinstance(value, kind)), type(value).__name__)
 
 
-def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An undefined value or parameter is an error before the filter looks at it."""
+def _passing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What is undefined goes through the filter untouched, so that a `default` after it works; anything else fails on it."""
 
     @functools.wraps(function)
-    def checked(*args: Any, **options: Any) -> Any:
+    def passing(*args: Any, **options: Any) -> Any:
         for value in (*args, *options.values()):
             if isinstance(value, Missing):
-                value._fail_with_undefined_error()
+                return value
         return function(*args, **options)
 
-    return checked
+    return passing
 
 
 def _listed(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def listed(*args: Any, **options: Any) -> Any:
-        return list(function(*args, **options))
+        result = function(*args, **options)
+        return list(result) if isinstance(result, Iterator) else result
 
     return listed
 
 
 def _table() -> dict[str, Callable[..., Any]]:
-    table = {name: _strict(function) for name, function in {**DATA_FILTERS, **TEXT_FILTERS, "type_debug": type_debug}.items()}
-    table.update({name: _listed(JINJA[name]) for name in _GENERATORS})
+    table = {**JINJA, **{name: _listed(JINJA[name]) for name in _GENERATORS}, **DATA_FILTERS, **TEXT_FILTERS, "type_debug": type_debug}
+    table = {name: _passing(function) for name, function in table.items()}
     table.update(default=default, d=default, mandatory=mandatory)
     return table
 

@@ -33,6 +33,8 @@ def combine(*given: Any, recursive: bool = False, list_merge: str = "replace") -
     maps = [item for value in given for item in (value if isinstance(value, (list, tuple)) else [value])]
     result: dict[Any, Any] = {}
     for item in maps:
+        if item is None:
+            continue
         if not isinstance(item, Mapping):
             raise TypeError(f"combine wants mappings, not {item!r}")
         result = _merged(result, item, recursive, list_merge)
@@ -67,6 +69,8 @@ def dict2items(value: Any, key_name: str = "key", value_name: str = "value") -> 
 
 
 def items2dict(value: Iterable[Any], key_name: str = "key", value_name: str = "value") -> dict[Any, Any]:
+    if isinstance(value, (str, Mapping)):
+        raise TypeError(f"items2dict wants a list, not {value!r}")
     for item in value:
         if not isinstance(item, Mapping) or key_name not in item or value_name not in item:
             raise TypeError(f"items2dict wants mappings with '{key_name}' and '{value_name}', not {item!r}")
@@ -137,12 +141,16 @@ def extract(item: Any, container: Any, morekeys: Any = None) -> Any:
 
 def subelements(value: Any, path: Any, skip_missing: bool = False) -> list[tuple[Any, Any]]:
     """Pairs of each mapping and each item of the list under ``path`` in it."""
+    if not isinstance(value, (list, Mapping)) or (isinstance(value, Mapping) and not all(isinstance(item, Mapping) for item in value.values())):
+        raise TypeError(f"subelements wants a list, or a mapping of mappings, not {value!r}")
     names = path if isinstance(path, list) else str(path).split(".")
     result = []
     for element in value.values() if isinstance(value, Mapping) else value:
         below: Any = element
         for name in names:
-            if not isinstance(below, Mapping) or name not in below:
+            if not isinstance(below, Mapping):
+                raise TypeError(f"subelements: {'.'.join(names)!r} leads through {below!r}, which is no mapping")
+            if name not in below:
                 if skip_missing:
                     below = []
                     break
@@ -154,6 +162,20 @@ def subelements(value: Any, path: Any, skip_missing: bool = False) -> list[tuple
     return result
 
 
+def rekey_on_member(value: Any, key: str, duplicates: str = "error") -> dict[Any, Any]:
+    """The mappings of a list (or of a mapping's values) under their own ``key``."""
+    if duplicates not in ("error", "overwrite"):
+        raise ValueError(f"duplicates is error or overwrite, not {duplicates!r}")
+    found: dict[Any, Any] = {}
+    for item in value.values() if isinstance(value, Mapping) else value:
+        if not isinstance(item, Mapping) or key not in item:
+            raise TypeError(f"rekey_on_member: no {key!r} in {item!r}")
+        if item[key] in found and duplicates == "error":
+            raise ValueError(f"rekey_on_member: {item[key]!r} is there twice")
+        found[item[key]] = item
+    return found
+
+
 def random(end: Any, start: int | None = None, step: int | None = None, seed: Any = None) -> Any:
     """A number below ``end``, or an item of it; the same for the same ``seed``, as in Ansible."""
     source = randomness.Random(seed) if seed is not None else randomness.SystemRandom()
@@ -161,6 +183,8 @@ def random(end: Any, start: int | None = None, step: int | None = None, seed: An
         return source.randrange(start or 0, end, step or 1)
     if start is not None or step is not None:
         raise ValueError("start and step are for numbers only")
+    if isinstance(end, Mapping):
+        raise TypeError("random wants a list or a number, not a mapping")
     return source.choice(list(end))
 
 
@@ -179,23 +203,23 @@ def root(value: float, base: float = 2) -> float:
 
 
 def zip_(*lists: Iterable[Any]) -> list[Any]:
-    return [list(row) for row in zip(*lists, strict=False)]
+    return list(zip(*lists, strict=False))
 
 
 def zip_longest(*lists: Iterable[Any], fillvalue: Any = None) -> list[Any]:
-    return [list(row) for row in itertools.zip_longest(*lists, fillvalue=fillvalue)]
+    return list(itertools.zip_longest(*lists, fillvalue=fillvalue))
 
 
 def product(*lists: Iterable[Any], repeat: int = 1) -> list[Any]:
-    return [list(row) for row in itertools.product(*lists, repeat=repeat)]
+    return list(itertools.product(*lists, repeat=repeat))
 
 
 def permutations(value: Iterable[Any], length: int | None = None) -> list[Any]:
-    return [list(row) for row in itertools.permutations(value, length)]
+    return list(itertools.permutations(value, length))
 
 
 def combinations(value: Iterable[Any], length: int) -> list[Any]:
-    return [list(row) for row in itertools.combinations(value, length)]
+    return list(itertools.combinations(value, length))
 
 
 DATA_FILTERS: Mapping[str, Callable[..., Any]] = {
@@ -203,5 +227,5 @@ DATA_FILTERS: Mapping[str, Callable[..., Any]] = {
     "intersect": intersect, "difference": difference, "symmetric_difference": symmetric_difference, "flatten": flatten,
     "ternary": ternary, "extract": extract, "subelements": subelements, "random": random, "shuffle": shuffle,
     "log": log, "pow": math.pow, "root": root, "zip": zip_, "zip_longest": zip_longest, "product": product,
-    "permutations": permutations, "combinations": combinations,
+    "permutations": permutations, "combinations": combinations, "rekey_on_member": rekey_on_member,
 }  # fmt: skip

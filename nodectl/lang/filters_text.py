@@ -12,7 +12,7 @@ import shlex
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote_plus, urlsplit
 
 from nodectl.lang import document
 
@@ -138,15 +138,13 @@ def split(value: str, separator: str | None = None, count: int = -1) -> list[str
 
 
 def path_join(value: Any) -> str:
+    if not isinstance(value, (str, list, tuple)):
+        raise TypeError(f"path_join wants a text or a list of texts, not {value!r}")
     return os.path.join(value) if isinstance(value, str) else os.path.join(*value)
 
 
-def splitext(value: str) -> list[str]:
-    return list(os.path.splitext(value))
-
-
 def url(value: str, query: str = "") -> Any:
-    parts = urlsplit(value)
+    parts = urlsplit(str(value or ""))
     values = {name: getattr(parts, name) for name in ("fragment", "hostname", "netloc", "password", "path", "port", "query", "scheme", "username")}
     if query and query not in values:
         raise ValueError(f"urlsplit knows {', '.join(values)}, not {query!r}")
@@ -202,7 +200,9 @@ def comment(
     bare = mark.rstrip()
     before = (bare if prefix is None else prefix) + newline
     after = newline + (bare if postfix is None else postfix)
-    lines = [f"{mark}{line}" if line else bare for line in text.split(newline)]
+    *lines, last = text.split(newline)
+    # Ansible leaves the blank of the mark on a last line that is empty.
+    lines = [*(f"{mark}{line}" if line else bare for line in lines), f"{mark}{last}"]
     return (begin + newline if begin else "") + before * prefix_count + newline.join(lines) + after * postfix_count + (newline + close if close else "")
 
 
@@ -219,15 +219,18 @@ def md5(value: Any) -> str:
 
 
 def commonpath(value: Sequence[str]) -> str:
-    return os.path.commonpath(list(value))
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(f"commonpath wants a list of paths, not {value!r}")
+    return os.path.commonpath(value)
 
 
 TEXT_FILTERS: Mapping[str, Callable[..., Any]] = {
     "regex_replace": regex_replace, "regex_search": regex_search, "regex_findall": regex_findall, "regex_escape": regex_escape,
     "to_json": to_json, "to_nice_json": to_nice_json, "from_json": from_json, "to_yaml": to_yaml, "to_nice_yaml": to_nice_yaml, "from_yaml": from_yaml,
     "b64encode": b64encode, "b64decode": b64decode, "hash": hash_, "sha1": sha1, "md5": md5, "checksum": sha1, "to_uuid": to_uuid,
-    "quote": quote, "split": split, "urlsplit": url, "human_readable": human_readable, "human_to_bytes": human_to_bytes, "comment": comment,
-    "basename": os.path.basename, "dirname": os.path.dirname, "splitext": splitext, "expanduser": os.path.expanduser, "expandvars": os.path.expandvars,
+    "quote": quote, "split": split, "urlsplit": url, "urldecode": unquote_plus, "human_readable": human_readable, "human_to_bytes": human_to_bytes,
+    "comment": comment,
+    "basename": os.path.basename, "dirname": os.path.dirname, "splitext": os.path.splitext, "expanduser": os.path.expanduser, "expandvars": os.path.expandvars,
     "realpath": os.path.realpath, "relpath": os.path.relpath, "normpath": os.path.normpath, "commonpath": commonpath, "path_join": path_join,
     "win_basename": win_basename,
 }  # fmt: skip

@@ -47,7 +47,9 @@ def text_of(value: Any) -> str:
         value._fail_with_undefined_error()
     if value is OMIT:
         raise TemplateError("omit cannot be a part of a text", "omit leaves out a whole value: `{{ x | default(omit) }}` alone")
-    return "" if value is None else str(value)
+    if isinstance(value, (str, int, float, Undefined)):  # an inline `if` without `else` is no text
+        return str(value)
+    return "" if value is None else str(reveal(data(value)))
 
 
 def sealed(value: Any) -> Any:

@@ -8,6 +8,7 @@ Rules worth knowing:
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -37,6 +38,8 @@ _OVERRIDES = frozenset(
     ["block_start_string", "block_end_string", "variable_start_string", "variable_end_string", "comment_start_string", "comment_end_string",
      "line_statement_prefix", "line_comment_prefix", "trim_blocks", "lstrip_blocks", "newline_sequence", "keep_trailing_newline"]
 )  # fmt: skip
+_SWITCHES = ("trim_blocks", "lstrip_blocks", "keep_trailing_newline")
+_NEWLINES = ("\n", "\r\n", "\r")
 
 
 class Templar:
@@ -191,8 +194,23 @@ def _header(text: str) -> tuple[str, dict[str, Any]]:
     overrides: dict[str, Any] = {}
     for pair in line[len("#jinja2:") :].split(","):
         name, colon, value = pair.partition(":")
-        word = value.strip().strip("'\"")
         if not colon or name.strip() not in _OVERRIDES:
             raise TemplateError(f"unknown option {name.strip()!r} in the #jinja2: line", f"known are {', '.join(sorted(_OVERRIDES))}")
-        overrides[name.strip()] = {"true": True, "false": False}.get(word.lower(), word)
+        overrides[name.strip()] = _option(name.strip(), value.strip())
+    starts = [overrides.get(f"{kind}_start_string", mark) for kind, mark in (("block", "{%"), ("variable", "{{"), ("comment", "{#"))]
+    if len({*starts, ""}) < 4:
+        raise TemplateError("the #jinja2: line makes two marks the same, or one empty", f"blocks, variables and comments start with {', '.join(starts)}")
     return body, overrides
+
+
+def _option(name: str, written: str) -> Any:
+    """The value of an option: true or false, or a text, which may stand in quotes as Python writes them."""
+    try:
+        value = ast.literal_eval(written)
+    except (ValueError, SyntaxError):
+        value = {"true": True, "false": False}.get(written.lower(), written)
+    wants = bool if name in _SWITCHES else str
+    if not isinstance(value, wants) or (name == "newline_sequence" and value not in _NEWLINES):
+        expected = "True or False" if wants is bool else "one of '\\n', '\\r\\n', '\\r'" if name == "newline_sequence" else "a text"
+        raise TemplateError(f"option {name} in the #jinja2: line is {written}", f"expected {expected}")
+    return value

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import os.path
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from jinja2 import Undefined
+from jinja2.tests import TESTS as JINJA
 
 from nodectl.lang.undefined import Broken, Missing
 from nodectl.lang.versions import compare
@@ -87,16 +91,37 @@ def contains(container: Any, item: Any) -> bool:
 
 
 def subset(value: Any, other: Any) -> bool:
-    return all(item in other for item in value)
+    return set(value) <= set(other)
 
 
 def superset(value: Any, other: Any) -> bool:
-    return all(item in value for item in other)
+    return subset(other, value)
+
+
+def uri(value: Any, schemes: Sequence[str] | None = None) -> bool:
+    """As in Ansible, any text without a scheme is one."""
+    return isinstance(value, str) and (not schemes or urlsplit(value).scheme in schemes)
+
+
+def url(value: Any, schemes: Sequence[str] | None = None) -> bool:
+    return uri(value, schemes) and (urlsplit(value).scheme == "file" or bool(urlsplit(value).netloc))
+
+
+def same_file(one: str, two: str) -> bool:
+    return os.path.samefile(one, two)
+
+
+# Of the controller's files, as in Ansible: for those of a node there is the module stat.
+_FILES: Mapping[str, Callable[..., bool]] = {
+    "abs": os.path.isabs, "directory": os.path.isdir, "exists": os.path.exists, "file": os.path.isfile, "link": os.path.islink,
+    "mount": os.path.ismount, "same_file": same_file,
+}  # fmt: skip
 
 
 def _strict(test: Callable[..., bool]) -> Callable[..., bool]:
     """An undefined value is an error before the test looks at it."""
 
+    @functools.wraps(test)
     def checked(value: Any, *args: Any, **options: Any) -> bool:
         for item in (value, *args):
             if isinstance(item, Missing):
@@ -114,9 +139,13 @@ def _table() -> dict[str, Callable[..., bool]]:
         "regex": regex, "match": match, "search": search, "version": version, "version_compare": version,
         "truthy": truthy, "falsy": falsy, "contains": contains,
         "subset": subset, "issubset": subset, "superset": superset, "issuperset": superset,
+        "uri": uri, "url": url, "urn": lambda value: uri(value, ["urn"]), "vault_encrypted": lambda value: False,
+        **{prefix + name: test for name, test in _FILES.items() for prefix in ("", "is_")},
+        "is_dir": os.path.isdir, "link_exists": os.path.lexists,
         "all": all, "any": any, "nan": lambda value: value != value, "isnan": lambda value: value != value,
     }  # fmt: skip
-    return {"defined": defined, "undefined": undefined, **{name: _strict(test) for name, test in strict.items()}}
+    jinja: dict[str, Callable[..., bool]] = {name: test for name, test in JINJA.items() if name not in ("filter", "test")}
+    return {**{name: _strict(test) for name, test in {**jinja, **strict}.items()}, "defined": defined, "undefined": undefined}
 
 
 TESTS: Mapping[str, Callable[..., bool]] = _table()

@@ -40,8 +40,12 @@ class Missing(StrictUndefined):
     def __getitem__(self, _key: Any) -> Any:
         return self
 
-    __iter__ = __str__ = __len__ = __eq__ = __ne__ = __bool__ = __hash__ = __contains__ = _fail_with_undefined_error
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __lt__ = __le__ = __gt__ = __ge__ = __call__ = _fail_with_undefined_error
+    def __call__(self, *_args: Any, **_options: Any) -> Any:
+        return self
+
+    # Its repr too: else a list that holds it would become a text without a word.
+    __iter__ = __str__ = __repr__ = __len__ = __eq__ = __ne__ = __bool__ = __hash__ = __contains__ = _fail_with_undefined_error
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __lt__ = __le__ = __gt__ = __ge__ = _fail_with_undefined_error
 
 
 class Broken(Missing):
@@ -66,7 +70,10 @@ def _describe(obj: Any) -> str:
     names = {dict: "the mapping", list: "the list", str: "the text", int: "the number", float: "the number", bool: "the boolean"}
     if obj is None:
         return "null"
-    shown = repr(obj)
+    try:
+        shown = repr(obj)
+    except UndefinedError:  # something in it is missing too
+        return names.get(type(obj), "the value").replace("the ", "this ")
     # One terminal line of the value is enough to recognise it.
     return f"{names.get(type(obj), 'the value')} {shown if len(shown) <= 60 else shown[:57] + '...'}"
 

@@ -19,7 +19,7 @@ def compare(value: Any, version: Any, operator: str = "==", version_type: str = 
         raise ValueError(f"{operator!r} is not a comparison; known are {', '.join(sorted(OPERATORS))}")
     if version_type not in ("loose", "semver", "semantic"):
         raise ValueError(f"version_type {version_type!r} is not known here; use 'loose' or 'semver'")
-    if str(value) == "" or str(version) == "":
+    if not value or not version:
         raise ValueError("an empty version cannot be compared")
     key = loose if version_type == "loose" else semver
     left, right = key(str(value)), key(str(version))
