@@ -33,7 +33,7 @@ from nodectl.verify.suite_load import load_suite
 from nodectl.wire.event import Event
 from nodectl.wire.secret import MASK, Secret
 
-FEW = settings(deadline=None, max_examples=200)
+FEW = settings(deadline=None, max_examples=80)
 
 # -- options
 

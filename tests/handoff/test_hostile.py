@@ -172,7 +172,7 @@ KINDS = ["node", "verdict", "check", "host.lost", "host.unreachable", "host.stop
 EVENTS = st.lists(st.builds(Event, st.sampled_from(KINDS), st.just(1.0), st.sampled_from(["n1", "n3", ""]), st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=5)), max_size=8)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(EVENTS)
 def test_any_events_leave_the_good_node_and_hand_off_only_what_passed(tmp_path_factory: pytest.TempPathFactory, events: list[Event]) -> None:
     out = tmp_path_factory.mktemp("handoff")

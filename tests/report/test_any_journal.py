@@ -22,7 +22,7 @@ from nodectl.report.json import report, text
 from nodectl.report.live import Live, show_closing
 from nodectl.wire.event import Event
 
-FEW = settings(deadline=None, max_examples=60)
+FEW = settings(deadline=None, max_examples=30)
 HOSTS = ("n1", "n2", "n3")
 
 

@@ -25,7 +25,7 @@ from nodectl.verify.settings import mistakes
 from nodectl.verify.suite_load import SuiteError, suite_of
 from nodectl.verify.units import UnitError, human, quantity, to_base, unit
 
-FEW = settings(deadline=None, max_examples=80)
+FEW = settings(deadline=None, max_examples=40)
 SHIPPED = Path(suite_load.__file__).parent
 LEAF = st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats() | st.text(max_size=6)
 ANY = st.recursive(LEAF, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3), max_leaves=5)

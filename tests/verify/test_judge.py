@@ -97,7 +97,7 @@ def test_what_is_no_number_is_not_in_the_check() -> None:
     assert json.loads(json.dumps(asdict(check), allow_nan=False))["verdict"] == "unknown"
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(
     st.none() | st.floats() | st.booleans() | st.text(max_size=3), st.sampled_from(["B/s", "MB/s", "s", "bool", "text", "count", "", "x"]),
     st.sampled_from(["at_least", "at_most", "equals"]), st.floats() | st.booleans() | st.text(max_size=3), st.sampled_from(["B/s", "GB/s", "ms", "bool", "text", "y"]),

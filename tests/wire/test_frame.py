@@ -27,7 +27,7 @@ JSON = st.recursive(
 )
 HEADS = st.dictionaries(st.text(max_size=4), JSON, max_size=3).flatmap(lambda rest: st.text(max_size=6).map(lambda kind: {**rest, "t": kind}))
 FRAMES = st.lists(st.builds(Frame, HEADS, st.binary(max_size=20)), max_size=5)
-FEW = settings(deadline=None, max_examples=60)
+FEW = settings(deadline=None, max_examples=30)
 
 
 def whole(data: bytes) -> list[Frame]:

@@ -85,7 +85,7 @@ def test_whole_numbers_keep_all_their_digits(value: Any) -> None:
     assert convert(Param("int"), value) == 12345678901234567890
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(st.sampled_from([*TYPES, "path"]), st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.lists(st.integers()) | st.dates())
 def test_no_value_raises_anything_else_than_wrong(kind: str, value: Any) -> None:
     """The agent and the loader catch Wrong; anything else is a crash at exit code 70."""
