@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, KeysView, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import Any
 
 import jinja2
@@ -73,11 +73,18 @@ class TextEnvironment(FileEnvironment):
 def make(kind: type[FileEnvironment]) -> FileEnvironment:
     environment = kind(undefined=Missing, trim_blocks=True)
     environment.globals.update(omit=OMIT, lookup=_lookup, query=_query, q=_query, now=_no_clock, undef=_undef)
-    environment.filters.update(filters.FILTERS, _no_word=no_word)
-    environment.tests.update(tests.TESTS)
-    for table in (environment.filters, environment.tests):
-        table.update({f"ansible.builtin.{name}": function for name, function in list(table.items()) if "." not in name})
+    environment.filters.update(_FILTERS, _no_word=no_word)
+    environment.tests.update(_TESTS)
     return environment
+
+
+def _with_prefix(table: Mapping[str, Callable[..., Any]]) -> Mapping[str, Callable[..., Any]]:
+    """Each name as it is, and as a name of Ansible's collection."""
+    return {**table, **{f"ansible.builtin.{name}": function for name, function in table.items()}}
+
+
+_FILTERS = _with_prefix(filters.FILTERS)
+_TESTS = _with_prefix(tests.TESTS)
 
 
 @jinja2.pass_context

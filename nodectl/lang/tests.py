@@ -144,7 +144,7 @@ def _table() -> dict[str, Callable[..., bool]]:
         "is_dir": os.path.isdir, "link_exists": os.path.lexists,
         "all": all, "any": any, "nan": lambda value: value != value, "isnan": lambda value: value != value,
     }  # fmt: skip
-    jinja: dict[str, Callable[..., bool]] = {name: test for name, test in JINJA.items() if name not in ("filter", "test")}
+    jinja: dict[str, Any] = {name: test for name, test in JINJA.items() if name not in ("filter", "test")}
     return {**{name: _strict(test) for name, test in {**jinja, **strict}.items()}, "defined": defined, "undefined": undefined}
 
 

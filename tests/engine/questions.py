@@ -49,7 +49,7 @@ def values_of(place: str) -> dict[str, str]:
 
 
 def dump(value: Any) -> str:
-    return yaml.safe_dump(value, sort_keys=True, width=200)
+    return str(yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=True, width=200))
 
 
 def look_tasks() -> str:

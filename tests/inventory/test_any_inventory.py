@@ -23,7 +23,7 @@ GROUPS = ["a", "b", "c", "d", "e"]
 NAMES = ["v", "w"]
 # Small texts that name the place they were written at would be clearer, but a shrunk example tells it as well.
 VALUES = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 99), max_size=2)
-QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+QUICK = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 
 
 @st.composite

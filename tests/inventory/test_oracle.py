@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,7 @@ def ask(asked: Sequence[Case], folder: Path) -> dict[str, Any]:
     return {case.name: {"digest": case.digest, "listed": json.loads((folder / case.name / "listed.json").read_text("utf-8"))} for case in asked}
 
 
+@cache
 def recorded() -> dict[str, Any]:
     return dict(json.loads(RECORDED.read_text("utf-8")))
 

@@ -18,7 +18,7 @@ from tests.lang.test_oracle import ERROR, VARIABLES, Oracle
 
 HUNT = int(os.environ.get("NODECTL_HUNT", "0"))
 SEEDS = range(4)
-EACH = HUNT // len(SEEDS) or 80
+EACH = HUNT // len(SEEDS) or 60
 
 HEADERS = [
     "", "", "", "#jinja2: lstrip_blocks: True\n", "#jinja2: trim_blocks: False\n", "#jinja2: trim_blocks:True, lstrip_blocks:True\n",
