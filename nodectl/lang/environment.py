@@ -58,6 +58,8 @@ class FileEnvironment(SandboxedEnvironment):
 
     def call(self, context: Any, obj: Any, /, *args: Any, **options: Any) -> Any:
         """`mapping.keys()` and the like are lists: they can be indexed, and shown."""
+        if isinstance(obj, Missing):
+            return obj
         result = super().call(context, obj, *args, **options)
         return list(result) if isinstance(result, (KeysView, ValuesView, ItemsView)) else result
 

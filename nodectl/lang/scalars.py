@@ -45,7 +45,7 @@ def _number(word: str) -> int | float | None:
     digits = word.replace("_", "")
     if _DECIMAL.match(word):
         return int(digits)
-    if _OCTAL.match(word) and digits.strip("+-") not in ("", "0"):
+    if _OCTAL.match(word):
         return OctalInt(int(digits, 8))
     if _HEX.match(word) and digits[-1] not in "xX":
         return int(digits, 16)
