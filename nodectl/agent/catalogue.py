@@ -20,6 +20,7 @@ MODULES: Mapping[str, str] = {
     "getent": "nodectl.agent.modules.getent",
     "group": "nodectl.agent.modules.group",
     "file": "nodectl.agent.modules.file",
+    "hosts_entry": "nodectl.agent.modules.hosts_entry",
     "lineinfile": "nodectl.agent.modules.lineinfile",
     "modprobe": "nodectl.agent.modules.modprobe",
     "mount": "nodectl.agent.modules.mount",

@@ -99,24 +99,24 @@ def test_a_disk_that_carries_anything_is_refused_untouched_and_the_other_nodes_g
     assert run.host("n3")["verdict"] == "pass"
 
 
-def test_a_file_written_through_the_cache_is_in_the_store_after_the_mount_stops(lab: Lab, tmp_path: Path) -> None:
-    made = nodectl(tmp_path / "made", "bootstrap", str(lab.hosts_yaml), "--tags", "base,storage,fabric,cache")
+def test_a_file_written_through_the_cache_is_in_the_store_after_the_mount_stops(bare_lab: Lab, tmp_path: Path) -> None:
+    made = nodectl(tmp_path / "made", "bootstrap", str(bare_lab.hosts_yaml), "--tags", "base,storage,fabric,cache")
     assert made.code in (0, 3), made.out
-    lab.ssh("n1", "head -c 30000000 /dev/urandom > /ckpt/weights.bin && sha256sum < /ckpt/weights.bin > /tmp/sum && sync")
-    stopped = lab.inside("n1", "systemctl", "stop", "nodectl-cache-ckpt.service", timeout=120)
+    bare_lab.ssh("n1", "head -c 30000000 /dev/urandom > /ckpt/weights.bin && sha256sum < /ckpt/weights.bin > /tmp/sum && sync")
+    stopped = bare_lab.inside("n1", "systemctl", "stop", "nodectl-cache-ckpt.service", timeout=120)
     assert stopped.returncode == 0, stopped.stderr
-    wanted = lab.ssh("n1", "cat /tmp/sum").stdout.split()[0]
-    assert hashlib.sha256((lab.dir / "store" / "ckpt" / "weights.bin").read_bytes()).hexdigest() == wanted
+    wanted = bare_lab.ssh("n1", "cat /tmp/sum").stdout.split()[0]
+    assert hashlib.sha256((bare_lab.dir / "store" / "ckpt" / "weights.bin").read_bytes()).hexdigest() == wanted
 
 
-def test_a_host_that_lost_power_comes_back_as_it_was(lab: Lab, tmp_path: Path) -> None:
-    stages = ["run", str(shipped("playbooks") / "bootstrap.yml"), "-i", str(lab.hosts_yaml), "--tags", "base,storage,cache"]
+def test_a_host_that_lost_power_comes_back_as_it_was(bare_lab: Lab, tmp_path: Path) -> None:
+    stages = ["run", str(shipped("playbooks") / "bootstrap.yml"), "-i", str(bare_lab.hosts_yaml), "--tags", "base,storage,cache"]
     assert nodectl(tmp_path / "made", *stages).code == 0
-    lab.fault(lab.names[-1], "down")
-    lab.lift(lab.names[-1], "down")
+    bare_lab.fault(bare_lab.names[-1], "down")
+    bare_lab.lift(bare_lab.names[-1], "down")
     again = nodectl(tmp_path / "again", *stages)
     assert again.code == 0, again.out
-    assert again.changed() == dict.fromkeys(lab.names, 0), again.out
+    assert again.changed() == dict.fromkeys(bare_lab.names, 0), again.out
 
 
 def test_an_unknown_and_a_changed_host_key_are_refused_with_fingerprint_and_the_way_out(lab: Lab, tmp_path: Path) -> None:

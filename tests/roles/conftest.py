@@ -1,38 +1,36 @@
-"""Lab hosts for tests of the roles. A host is put back to its first day once per file, not once per test: that takes seconds."""
+"""One lab host for all tests of the roles: put back to its first day and provisioned stage by stage once, because that takes half a minute."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import Lab
-from tests.roles.stage import Stages
+from tests.roles.stage import STAGES, Stages, Trial
 
 
-@pytest.fixture(scope="module")
-def bare(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stages]:
-    """The first host, bare when the file's first test begins. Faults are lifted when the file ends."""
-    yield from _fresh(lab, tmp_path_factory.mktemp("runs"))
-
-
-@pytest.fixture(scope="module")
-def with_scratch(bare: Stages) -> Stages:
-    """The same host with base system and scratch disks."""
-    for stage in ("base", "storage"):
-        done = bare(stage)
-        assert done.code == 0, done.out
-    return bare
-
-
-def _fresh(lab: Lab, folder: Path) -> Iterator[Stages]:
-    host = lab.names[0]
+@pytest.fixture(scope="package")
+def stages(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stages]:
+    """The first host, bare when the first test begins. Each test leaves it provisioned, and with no fault."""
     lab.lift_all()
+    host = lab.names[0]
     lab.reset(host)
-    stages = Stages(lab, host, folder)
+    found = Stages(lab, host, tmp_path_factory.mktemp("runs"))
     try:
-        yield stages
+        yield found
     finally:
-        stages.close()
+        found.close()
         lab.lift_all()
+
+
+@pytest.fixture(scope="package")
+def first(stages: Stages) -> dict[str, Trial]:
+    """The first runs of each stage, in their order, as talkative as can be. (A stage that failed is its own test's to tell.)"""
+    return {stage: Trial(stages(stage, "--check", "--diff", "-vv"), stages(stage, "--diff", "-vv"), stages(stage)) for stage in STAGES}
+
+
+@pytest.fixture
+def provisioned(stages: Stages, first: dict[str, Trial]) -> Stages:
+    assert {stage: trial.real.reason for stage, trial in first.items() if trial.real.code != 0} == {}
+    return stages

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodectl.lab.plan import LAB_USER
 from nodectl.shipped import shipped
@@ -23,6 +23,8 @@ from nodectl.wire.step import Step
 from tests.conftest import Lab
 
 ROOT = Path(__file__).resolve().parents[2]
+# As playbooks/bootstrap.yml has them; a test holds that.
+STAGES = ("base", "storage", "fabric", "cache", "hardening", "torch")
 # The longest stage here takes 20 s on two busy cores; six times that is a hang.
 BOUND = 120.0
 
@@ -54,6 +56,14 @@ class Played:
     def reason(self) -> str:
         """Why the hosts that failed did."""
         return "\n".join(host["reason"] for host in self.report.get("hosts", {}).values() if host["reason"])
+
+
+class Trial(NamedTuple):
+    """The first run of a stage: foretold, real, and once more."""
+
+    check: Played
+    real: Played
+    again: Played
 
 
 class Stages:
