@@ -113,8 +113,9 @@ def same_file(one: str, two: str) -> bool:
 
 # Of the controller's files, as in Ansible: for those of a node there is the module stat.
 _FILES: Mapping[str, Callable[..., bool]] = {
-    "abs": os.path.isabs, "directory": os.path.isdir, "exists": os.path.exists, "file": os.path.isfile, "link": os.path.islink,
-    "mount": os.path.ismount, "same_file": same_file,
+    "abs": os.path.isabs, "is_abs": os.path.isabs, "directory": os.path.isdir, "is_dir": os.path.isdir, "exists": os.path.exists,
+    "file": os.path.isfile, "is_file": os.path.isfile, "link": os.path.islink, "is_link": os.path.islink, "link_exists": os.path.lexists,
+    "mount": os.path.ismount, "is_mount": os.path.ismount, "same_file": same_file, "is_same_file": same_file,
 }  # fmt: skip
 
 
@@ -140,8 +141,7 @@ def _table() -> dict[str, Callable[..., bool]]:
         "truthy": truthy, "falsy": falsy, "contains": contains,
         "subset": subset, "issubset": subset, "superset": superset, "issuperset": superset,
         "uri": uri, "url": url, "urn": lambda value: uri(value, ["urn"]), "vault_encrypted": lambda value: False,
-        **{prefix + name: test for name, test in _FILES.items() for prefix in ("", "is_")},
-        "is_dir": os.path.isdir, "link_exists": os.path.lexists,
+        **_FILES,
         "all": all, "any": any, "nan": lambda value: value != value, "isnan": lambda value: value != value,
     }  # fmt: skip
     jinja: dict[str, Any] = {name: test for name, test in JINJA.items() if name not in ("filter", "test")}
