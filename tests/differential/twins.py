@@ -17,7 +17,7 @@ from tests.conftest import Lab
 from tests.differential.case_files import FOLDER, Case, playbook
 
 # Ansible takes about 150 s on two free cores (a third of a second for each task); a busy machine may need several times that.
-DEADLINE_S = 900.0
+DEADLINE_S = 600.0
 # What Ansible's apt module needs on the node is there on both, so that it is no difference.
 _BACKUP = re.compile(r"\.\d+\.\d{4}-\d\d-\d\d@\d\d:\d\d:\d\d~")
 READY = "apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q -y install python3-apt"
