@@ -462,3 +462,35 @@ def test_the_shipped_playbooks_have_no_mistakes() -> None:
         found = Collector()
         load_playbook(playbook, [root / "roles"], every_module, found)
         assert not list(found), [f"{one.origin} {one.message}" for one in found]
+
+
+def test_files_with_a_full_path_are_read_where_they_are(write: Write, tmp_path: Path) -> None:
+    root = write({"elsewhere/t.yml": "- debug: {msg: there}\n", "site.yml": f"- hosts: all\n  tasks: [import_tasks: {tmp_path}/elsewhere/t.yml]\n"})
+    assert [task.args["msg"] for task in tasks(plays(root)[0])] == ["there"]
+    found = Collector()
+    write({"site.yml": f"- hosts: all\n  tasks: [import_tasks: {tmp_path}/elsewhere/none.yml]\n"})
+    load_playbook(root / "site.yml", [], known, found)
+    assert [one.code for one in found] == ["E210"]
+
+
+def test_defaults_and_vars_may_be_folders(write: Write) -> None:
+    root = write(
+        {
+            "site.yml": "- hosts: all\n  roles: [r, s]\n",
+            "roles/r/tasks/main.yml": "- debug:\n",
+            "roles/r/defaults/main/10.yml": "a: 10\nb: 10\n",
+            "roles/r/defaults/main/20.yaml": "b: 20\n",
+            "roles/r/defaults/main/deep/30.yml": "c: 30\n",
+            "roles/r/defaults/main/notes.txt": "a: text\n",
+            "roles/r/vars/main/x.json": '{"v": 1}',
+            "roles/s/tasks/main.yml": "- debug:\n",
+            "roles/s/defaults/main.yml": "a: file\n",
+            "roles/s/defaults/main/10.yml": "a: folder\n",
+        }
+    )
+    first, second = (task.role for task in tasks(plays(root)[0]))
+    assert first is not None
+    assert second is not None
+    assert (first.defaults, first.vars) == ({"a": 10, "b": 20, "c": 30}, {"v": 1})
+    assert first.origins["b"].file.endswith("20.yaml")
+    assert second.defaults == {"a": "file"}
