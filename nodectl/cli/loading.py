@@ -12,7 +12,7 @@ from nodectl.engine.catalogue import known
 from nodectl.engine.options import Options
 from nodectl.engine.preflight import preflight
 from nodectl.engine.runtime import Runtime
-from nodectl.inventory.load import add_vars_folder, load_inventory
+from nodectl.inventory.load import add_playbook_folder, load_inventory
 from nodectl.inventory.model import Inventory
 from nodectl.inventory.patterns import check_hosts, select
 from nodectl.inventory.secret_names import secret_texts
@@ -50,8 +50,9 @@ class NoConnections:
 def load(sources: Sequence[str], playbook: Path, options: Options, found: Collector) -> Loaded:
     """Inventory and playbook; what is wrong with either, and between them, goes into ``found``."""
     inventory = load_inventory(sources, found)
-    add_vars_folder(inventory, playbook.parent, found)
     loaded = load_playbook(playbook, roles_path(playbook), known, found)
+    for folder in dict.fromkeys([playbook.parent, *(play.basedir for play in loaded.plays)]):
+        add_playbook_folder(inventory, folder, found)
     if inventory.hosts:  # an inventory that could not be read would make every pattern look wrong
         check_hosts(loaded, inventory, found)
     check_targets(inventory, sources, "all", options.limit, found)

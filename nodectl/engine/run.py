@@ -50,7 +50,9 @@ def run_playbook(playbook: Playbook, inventory: Inventory, options: Options, con
     try:
         start_at = [options.start_at_task] if options.start_at_task else []
         for number, play in enumerate(playbook.plays):
+            run.enter(play.basedir)
             _play(run, play, hosts[number], pool, start_at)
+        run.enter(playbook.path.parent)
         whole = True
     finally:
         if not whole:  # an interrupt or a bug: threads must not wait for answers nobody reads

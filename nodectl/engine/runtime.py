@@ -44,7 +44,7 @@ class Loader:
     """Reads task files, roles and variable files at run time, each once: hosts of one include must share the same Task objects."""
 
     def __init__(self, roles_path: tuple[Path, ...]) -> None:
-        self._roles_path = roles_path
+        self.roles_path = roles_path
         self._lock = threading.Lock()
         self._tasks: dict[tuple[Path, int], LoadedTasks] = {}
         self._roles: dict[tuple[Any, ...], LoadedRole] = {}
@@ -56,7 +56,7 @@ class Loader:
             key = (path, id(parent))
             if key not in self._tasks:
                 found = Collector()
-                loaded = load_tasks(path, parent.role, parent, self._roles_path, known, found)
+                loaded = load_tasks(path, parent.role, parent, self.roles_path, known, found)
                 found.stop_if_wrong()
                 self._tasks[key] = loaded
             return self._tasks[key]
@@ -67,7 +67,7 @@ class Loader:
             key = (name, id(parent), *sorted(parts.items()))
             if key not in self._roles:
                 found = Collector()
-                loaded = load_role(name, {}, basedir, parent, self._roles_path, known, found, **parts)
+                loaded = load_role(name, {}, basedir, parent, self.roles_path, known, found, **parts)
                 found.stop_if_wrong()
                 self._roles[key] = loaded
             return self._roles[key]
@@ -104,7 +104,7 @@ class Runtime:
         self.connections = connections
         self.templar = templar.with_lookup(Lookups(lambda kind: search_folders(None, self.playbook_dir, kind)))
         self.states: dict[str, HostState] = {name: HostState(name) for name in inventory.names()}
-        self.variables = Variables(inventory, options, self.states, self.templar, str(self.playbook_dir))
+        self.variables = Variables(inventory, options, self.states, self.templar, self.playbook_dir)
         self.masker = _masker(inventory, options)
         self.loader = Loader((self.playbook_dir / "roles", *options.roles_path))
         self.owed = Owed(options.pending_dir, lambda text: self.emit("warning", text=text), keep=not options.check)
@@ -112,6 +112,12 @@ class Runtime:
         self._emit = emit
         self._emit_lock = threading.Lock()
         self._ids = itertools.count(1)
+
+    def enter(self, playbook_dir: Path) -> None:
+        """A play begins (or the run ends) whose playbook is in this folder: files, roles and variables are looked for there."""
+        self.playbook_dir = playbook_dir.absolute()
+        self.variables.enter(self.playbook_dir)
+        self.loader.roles_path = tuple(dict.fromkeys([self.playbook_dir / "roles", *self.loader.roles_path]))
 
     def state(self, host: str) -> HostState:
         """The implicit localhost gets its state when it is first named."""

@@ -6,6 +6,7 @@ import sys
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from nodectl.engine.cursor import Position
@@ -62,7 +63,7 @@ class PlayVariables:
 class Variables:
     """All variables of a run. Reading is safe from many threads; each host's own state is written by the thread that works on it."""
 
-    def __init__(self, inventory: Inventory, options: Options, states: Mapping[str, HostState], templar: Templar, playbook_dir: str) -> None:
+    def __init__(self, inventory: Inventory, options: Options, states: Mapping[str, HostState], templar: Templar, playbook_dir: Path) -> None:
         self._inventory = inventory
         self._options = options
         self._states = states
@@ -71,6 +72,14 @@ class Variables:
         self._of_host: dict[str, Layer] = {}
         self._magic_of: dict[str, Layer] = {}
         self._hostvars = HostVars(self)
+
+    def enter(self, playbook_dir: Path) -> None:
+        """A play begins whose playbook is in this folder: its group_vars and host_vars count now. No task may be under way."""
+        if playbook_dir != self._playbook_dir:
+            self._playbook_dir = playbook_dir
+            self._of_host.clear()
+            self._magic_of.clear()
+            self.__dict__.pop("_run_magic", None)
 
     def of_task(self, scope: PlayVariables, host: str, position: Position) -> ChainMap[str, Any]:
         """Highest first; the first, empty layer takes loop variables and what a loop sets as it goes."""
@@ -112,7 +121,7 @@ class Variables:
         """What the inventory says; a host that is only a delegation target has no entry."""
         if host not in self._of_host:
             known = host in self._inventory.hosts or host == LOCALHOST
-            self._of_host[host] = self._inventory.variables(host) if known else {}
+            self._of_host[host] = self._inventory.variables(host, self._playbook_dir) if known else {}
         return self._of_host[host]
 
     def rendered(self, host: str) -> dict[str, Any]:
@@ -155,7 +164,7 @@ class Variables:
         return {
             "groups": {name: self._inventory.group_members(name) for name in self._inventory.groups},
             "hostvars": self._hostvars,
-            "playbook_dir": self._playbook_dir,
+            "playbook_dir": str(self._playbook_dir),
             "ansible_playbook_python": sys.executable,
             "ansible_inventory_sources": list(self._inventory.sources),
             "omit": OMIT,

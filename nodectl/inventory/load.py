@@ -36,18 +36,20 @@ def load_inventory(sources: Sequence[str], found: Collector) -> Inventory:
             _path(Path(source), builder)
     builder.finish()
     for folder in _beside(sources):
-        add_vars_folder(inventory, folder, found)
+        inventory.folders.append(_vars_folder(folder, found))
     return inventory
 
 
-def add_vars_folder(inventory: Inventory, folder: Path, found: Collector) -> None:
-    """Adds group_vars/ and host_vars/ of a folder (beside the inventory, or beside the playbook: those win). Adds none twice."""
+def add_playbook_folder(inventory: Inventory, folder: Path, found: Collector) -> None:
+    """Adds group_vars/ and host_vars/ beside a playbook: they win over those beside the inventory, for the plays of that playbook."""
     where = folder.resolve()
-    if any(known.path == where for known in inventory.folders):
-        return
-    found_vars = VarsFolder(where, _vars_files(folder / "group_vars", found), _vars_files(folder / "host_vars", found))
-    if found_vars.groups or found_vars.hosts:
-        inventory.folders.append(found_vars)
+    if where not in inventory.playbooks:
+        known = next((one for one in inventory.folders if one.path == where), None)
+        inventory.playbooks[where] = known or _vars_folder(folder, found)
+
+
+def _vars_folder(folder: Path, found: Collector) -> VarsFolder:
+    return VarsFolder(folder.resolve(), _vars_files(folder / "group_vars", found), _vars_files(folder / "host_vars", found))
 
 
 def _names(source: str, builder: Builder) -> None:

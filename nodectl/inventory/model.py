@@ -55,6 +55,7 @@ class Inventory:
         self.hosts: dict[str, Host] = {}
         self.groups: dict[str, Group] = {"all": Group("all"), "ungrouped": Group("ungrouped")}
         self.folders: list[VarsFolder] = []
+        self.playbooks: dict[Path, VarsFolder] = {}
         self.sources: list[str] = []
 
     def names(self) -> list[str]:
@@ -80,32 +81,31 @@ class Inventory:
         members = {host for name in below for host in self.groups[name].hosts}
         return [host for host in self.hosts if host in members]
 
-    def variables(self, host: str) -> dict[str, Any]:
+    def variables(self, host: str, playbook: Path | None = None) -> dict[str, Any]:
         """Everything the inventory says about one host, the strongest last. Raises KeyError for an unknown host.
+
+        What stands in group_vars/ and host_vars/ beside a playbook counts for its plays: ``playbook`` is its folder, None the first one read.
 
         Order: group variables of the inventory files (all, then parents before children, then by name), group_vars/all,
         other group_vars/, the host's own variables, host_vars/. `localhost` needs no entry: it is then reached locally.
         """
+        folders = self._folders(playbook)
         if host == LOCALHOST and host not in self.hosts:
-            return {"ansible_connection": "local", **self.groups["all"].vars, **self._from_folders(["all"])}
+            return {"ansible_connection": "local", **self.groups["all"].vars, **_from_folders(folders, ["all"])}
         groups = self._ordered_groups(host)
         merged: dict[str, Any] = {}
         for name in groups:
             merged.update(self.groups[name].vars)
-        merged.update(self._from_folders(["all"]))
-        merged.update(self._from_folders([name for name in groups if name != "all"]))
+        merged.update(_from_folders(folders, ["all"]))
+        merged.update(_from_folders(folders, [name for name in groups if name != "all"]))
         merged.update(self.hosts[host].vars)
-        for folder in self.folders:
+        for folder in folders:
             merged.update(folder.hosts.get(host, {}))
         return {name: value for name, value in merged.items() if name != "ansible_group_priority"}
 
-    def _from_folders(self, groups: Iterable[str]) -> dict[str, Any]:
-        names = list(groups)
-        merged: dict[str, Any] = {}
-        for folder in self.folders:
-            for name in names:
-                merged.update(folder.groups.get(name, {}))
-        return merged
+    def _folders(self, playbook: Path | None) -> list[VarsFolder]:
+        beside = self.playbooks.get(playbook.resolve()) if playbook else next(iter(self.playbooks.values()), None)
+        return [*self.folders, beside] if beside else self.folders
 
     def _ordered_groups(self, host: str) -> list[str]:
         return sorted(self._groups_up(host), key=lambda name: (self._depth(name), self._priority(name), name))
@@ -133,3 +133,12 @@ class Inventory:
     def _priority(self, group: str) -> int:
         value = self.groups[group].vars.get("ansible_group_priority", 1)
         return int(value) if str(value).isdecimal() else 1
+
+
+def _from_folders(folders: Iterable[VarsFolder], groups: Iterable[str]) -> dict[str, Any]:
+    names = list(groups)
+    merged: dict[str, Any] = {}
+    for folder in folders:
+        for name in names:
+            merged.update(folder.groups.get(name, {}))
+    return merged

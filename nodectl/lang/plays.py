@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,14 @@ from nodectl.lang.unsafe import has_template
 from nodectl.wire.origin import Origin
 
 
+@dataclass(frozen=True)
+class Outer:
+    """What the imports around a playbook give to its plays."""
+
+    inherited: Inherited = Inherited()
+    vars: dict[str, Any] = field(default_factory=dict)
+
+
 class Books:
     """One load of a playbook with everything it imports."""
 
@@ -27,8 +35,9 @@ class Books:
         self.known = known
         self.checker = checker
 
-    def load(self, path: Path, chain: tuple[Path, ...] = (), at: Origin | None = None, outer: Inherited | None = None) -> list[Play]:
+    def load(self, path: Path, chain: tuple[Path, ...] = (), at: Origin | None = None, outer: Outer | None = None) -> list[Play]:
         """The plays of a file. ``chain`` are the files that led here, ``outer`` what their imports give."""
+        outer = outer or Outer()
         if path.resolve() in chain:
             self.checker.error("E215", f"{path} imports itself", at, "this closes a circle")
             return []
@@ -42,12 +51,12 @@ class Books:
             if not isinstance(item, Map):
                 self.checker.error("E201", f"a play is a mapping, not {kind_of(item)}", place, "expected `- hosts: …`")
             elif any(key in item for key in _import_keys()):
-                plays += self._import(Fields(item, self.checker), path, (*chain, path.resolve()), outer or Inherited())
+                plays += self._import(Fields(item, self.checker), path, (*chain, path.resolve()), outer)
             else:
-                plays.append(self._play(Fields(item, self.checker), path, outer or Inherited()))
+                plays.append(self._play(Fields(item, self.checker), path, outer))
         return plays
 
-    def _import(self, fields: Fields, path: Path, chain: tuple[Path, ...], outer: Inherited) -> list[Play]:
+    def _import(self, fields: Fields, path: Path, chain: tuple[Path, ...], outer: Outer) -> list[Play]:
         key = next(key for key in _import_keys() if key in fields)
         fields.unknown((*keywords.IMPORT_PLAYBOOK, key), "an import_playbook")
         name = fields.map[key]
@@ -58,18 +67,19 @@ class Books:
         if not os.path.isfile(other):
             self.checker.error("E210", f"playbook '{name}' not found", fields.at(key), "this file is missing", looked_in([path.parent]))
             return []
-        inside = inherit(outer, fields, self._loading(path), fields.variables())
-        return self.load(other, chain, fields.at(key), inside)
+        inside = inherit(outer.inherited, fields, self._loading(path))
+        # As in Ansible, an import's variables are those of the plays, and the outer import has the last word.
+        return self.load(other, chain, fields.at(key), Outer(inside, {**fields.variables(), **outer.vars}))
 
     def _loading(self, path: Path) -> Loading:
         return Loading(self.known, self.checker, self.roles_path, path.parent)
 
-    def _play(self, fields: Fields, path: Path, outer: Inherited) -> Play:
+    def _play(self, fields: Fields, path: Path, outer: Outer) -> Play:
         self._keywords(fields)
         loading = self._loading(path)
         # become, environment and vars of a play are the engine's to merge; the rest is pushed down.
-        inherited = inherit(outer, fields, loading)
-        inside = replace(inherited, become=outer.become, environment=outer.environment)
+        inherited = inherit(outer.inherited, fields, loading)
+        inside = replace(inherited, become=outer.inherited.become, environment=outer.inherited.environment)
         where = Where(path.parent, None, inside)
         sections = tuple(self._section(name, fields, where, loading) for name in ("pre_tasks", "tasks", "post_tasks"))
         own = only_tasks(node_list(fields.map.get("handlers"), fields.at("handlers"), replace(where, handler=True), loading))
@@ -84,7 +94,7 @@ class Books:
             sections=tuple(section for section in sections if section.nodes),
             handlers=handlers,
             basedir=path.parent,
-            vars={**connection(fields), **fields.variables()},
+            vars={**connection(fields), **fields.variables(), **outer.vars},
             vars_files=self._vars_files(fields, path),
             gather_facts=fields.fixed_flag("gather_facts"),
             gather_subset=fields.texts("gather_subset"),

@@ -132,7 +132,7 @@ def make(folder: Path, **extra: Any) -> tuple[Variables, dict[str, HostState]]:
     write_tree(folder, {"hosts.yaml": INVENTORY})
     inventory = load_inventory([str(folder / "hosts.yaml")], Collector())
     states = {name: HostState(name) for name in inventory.names()}
-    return Variables(inventory, Options(extra_vars=extra), states, Templar(), "/books"), states
+    return Variables(inventory, Options(extra_vars=extra), states, Templar(), Path("/books")), states
 
 
 def play_with(**variables: Any) -> PlayVariables:

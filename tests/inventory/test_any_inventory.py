@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nodectl.diagnostics.model import Collector, Mistakes
-from nodectl.inventory.load import add_vars_folder, load_inventory
+from nodectl.inventory.load import add_playbook_folder, load_inventory
 from nodectl.inventory.model import Inventory
 from nodectl.inventory.patterns import select
 from nodectl.lang.document import bare
@@ -85,7 +85,7 @@ def test_which_value_holds(
         write(folder, playbook)
         found = Collector()
         ours = load_inventory([str(folder / "inv" / "hosts.yaml")], found)
-        add_vars_folder(ours, folder, found)
+        add_playbook_folder(ours, folder, found)
         assert not found.errors
         theirs = merged(folder)
         assert {host: {name: bare(ours.variables(host)).get(name) for name in NAMES} for host in ours.names()} == theirs

@@ -11,7 +11,7 @@ import pytest
 from nodectl.diagnostics.model import Collector
 from nodectl.diagnostics.order import in_order
 from nodectl.diagnostics.render_human import render_human
-from nodectl.inventory.load import add_vars_folder, load_inventory
+from nodectl.inventory.load import add_playbook_folder, load_inventory
 from nodectl.inventory.model import Inventory
 from nodectl.inventory.ranges import BadRange, expand, split_port
 
@@ -104,7 +104,7 @@ def test_vars_beside_the_playbook_win_over_those_beside_the_inventory(tmp_path: 
     (tmp_path / "inv/hosts.yaml").write_text("gpu: {hosts: {n1: }, vars: {g: group, a: group}}\n")
     inventory, found = load(tmp_path / "inv/hosts.yaml")
     assert inventory.variables("n1") == {"a": "inventory", "g": "inventory"}
-    add_vars_folder(inventory, tmp_path / "play", found)
+    add_playbook_folder(inventory, tmp_path / "play", found)
     assert inventory.variables("n1") == {"a": "playbook", "g": "playbook"}
     assert not list(found)
 

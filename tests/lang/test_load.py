@@ -248,7 +248,8 @@ def test_imports_are_replaced_by_what_they_bring(write: Write) -> None:
         }
     )
     other, site = plays(root)
-    assert [(task.when, task.tags, task.scope) for task in tasks(other)] == [(("p",), frozenset({"imported"}), ({"pv": 1},))]
+    assert [(task.when, task.tags, task.scope) for task in tasks(other)] == [(("p",), frozenset({"imported"}), ())]
+    assert other.vars == {"pv": 1}
     assert other.basedir == root / "sub"
     first, second = tasks(site)
     assert (first.when, first.scope, first.become.enabled) == (("w1",), ({"x": 1},), True)
