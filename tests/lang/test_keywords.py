@@ -149,3 +149,24 @@ def test_a_misspelt_keyword_comes_with_the_nearest_one(tmp_path: Path, word: str
     (one,) = found_in(tmp_path, with_task(**{word: 1}))
     assert (one.code, one.help[:14]) == ("E202", "did you mean '")
     assert one.help[14:-2] in keywords.TASK
+
+
+@pytest.mark.parametrize("module", ["import_tasks", "include_tasks", "import_role", "include_role", "include_vars", "template", "assert", "meta"])
+def test_what_a_module_cannot_do_without_is_told_at_load(tmp_path: Path, module: str) -> None:
+    found = found_in(tmp_path, {"hosts": "all", "tasks": [{module: None}]})
+    assert [one.code for one in found] in (["E208"], ["E208", "E208"]) or module == "include_vars"
+    assert all("missing parameter" in one.message for one in found)
+
+
+MODULE_OR_KEYWORD = [
+    # the keys of a task without a module that is known, and what each of them is taken for
+    ({"comand": "id"}, {"comand": "E203"}), ({"comand": "id", "when": "a"}, {"comand": "E203"}), ({"name": "x", "wehn": "a"}, {"wehn": "E203"}),
+    ({"debgu": None, "wehn": "a"}, {"debgu": "E203", "wehn": "E202"}), ({"command": "id", "wehn": "a"}, {"wehn": "E202"}),
+    ({"frobnicate": 1, "zzz": 2}, {"frobnicate": "E203", "zzz": "E203"}), ({"action": "command id", "wehn": 1}, {"wehn": "E202"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "told"), MODULE_OR_KEYWORD, ids=[" ".join(map(str, task)) for task, _ in MODULE_OR_KEYWORD])
+def test_a_word_is_taken_for_what_it_most_likely_is(tmp_path: Path, task: dict[str, Any], told: dict[str, str]) -> None:
+    found = found_in(tmp_path, {"hosts": "all", "tasks": [task]})
+    assert {one.message.split("'")[1]: one.code for one in found} == told
