@@ -198,3 +198,21 @@ JSON = st.recursive(
 def test_what_pyyaml_writes_is_read_back(value: Any) -> None:
     text = yaml.safe_dump(value, allow_unicode=True)
     assert document.bare(parsed(text)[0]) == yaml.safe_load(text)
+
+
+@pytest.mark.parametrize(("text", "place"), [("a: 1\nb: \x07bell\n", "f.yml:2:4"), ("\x00", "f.yml:1:1"), ("a: \x1b[31m", "f.yml:1:4"), ("one\ntwo\n\x01", "f.yml:3:1")])
+def test_a_character_that_yaml_does_not_allow_is_shown_where_it_stands(text: str, place: str) -> None:
+    _, found = parsed(text)
+    assert [(one.code, str(one.origin)) for one in found] == [("E101", place)]
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document, "MAX_BYTES", 3 * 1024 * 1024)
+    path = tmp_path / "big.yml"
+    path.write_bytes(b"#" * (3 * 1024 * 1024))
+    found = Collector()
+    assert document.load(path, found) is None
+    assert not list(found), "exactly as large as it may be"
+    path.write_bytes(b"#" * (3 * 1024 * 1024 + 1))
+    document.load(path, found)
+    assert [(one.code, one.message.split(" is ")[1]) for one in found] == [("E106", "larger than 3 MiB")]

@@ -105,6 +105,22 @@ def semver(source: random.Random) -> str:
     return core + before + source.choice(["", "", "+build.5"])
 
 
+ORDER = {"==": "=", "=": "=", "eq": "=", "!=": "<>", "<>": "<>", "ne": "<>", "<": "<", "lt": "<", "<=": "<=", "le": "<=", ">": ">", "gt": ">", ">=": ">=", "ge": ">="}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize(
+    ("left", "right", "order", "kind"),
+    [
+        ("1.9", "1.10", "<", "loose"), ("1.10", "1.10", "=", "loose"), ("2", "1.99", ">", "loose"), ("1.0a", "1.0a", "=", "loose"),
+        ("1.0.0-rc.1", "1.0.0", "<", "semver"), ("1.0.0", "1.0.0+build", "=", "semver"), ("1.0.1", "1.0.1-1", ">", "semver"), ("1.0.0-2", "1.0.0-10", "<", "semver"),
+        ("1.0.0-1", "1.0.0-alpha", "<", "semver"), ("1.0.0-alpha.1", "1.0.0-alpha", ">", "semver"),
+    ],
+)  # fmt: skip
+def test_each_comparison(operator: str, left: str, right: str, order: str, kind: str) -> None:
+    assert compare(left, right, operator, kind) is (order in ORDER[operator])
+
+
 # -- arguments in one text
 
 NAMES = ["path", "state", "msg", "line"]
