@@ -64,6 +64,8 @@ class AgentChannel:
         self._reports = reports
         self._state = threading.Lock()
         self._sending = threading.Lock()
+        # Whoever waits for the lock stands in the door, so that a sender of many pieces cannot take it again before them.
+        self._door = threading.Lock()
         self._pending: dict[int, SentStep] = {}
         self._lost: Lost | None = None
         self._closing = False
@@ -122,7 +124,9 @@ class AgentChannel:
     def _send(self, head: Mapping[str, Any], payload: bytes = b"") -> None:
         """One frame. The lock is held for one frame only: a cancel goes between the pieces of a blob."""
         data = encode(dict(head), payload)
-        with self._sending:
+        with self._door:
+            self._sending.acquire()
+        try:
             self._refuse_if_broken(None)
             try:
                 self._line.write(data, self._silence)
@@ -130,6 +134,8 @@ class AgentChannel:
                 self._lose(f"it took no byte from us for {self._silence:g} s", _SILENCE_HINT)
             except (OSError, EOFError) as error:
                 self._lose(f"the connection broke ({str(error) or type(error).__name__})")
+        finally:
+            self._sending.release()
         self._refuse_if_broken(None)
 
     def _refuse_if_broken(self, sent: SentStep | None) -> None:

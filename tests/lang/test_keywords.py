@@ -158,7 +158,7 @@ def test_what_a_module_cannot_do_without_is_told_at_load(tmp_path: Path, module:
     assert all("missing parameter" in one.message for one in found)
 
 
-MODULE_OR_KEYWORD = [
+MODULE_OR_KEYWORD: list[tuple[dict[str, Any], dict[str, str]]] = [
     # the keys of a task without a module that is known, and what each of them is taken for
     ({"comand": "id"}, {"comand": "E203"}), ({"comand": "id", "when": "a"}, {"comand": "E203"}), ({"name": "x", "wehn": "a"}, {"wehn": "E203"}),
     ({"debgu": None, "wehn": "a"}, {"debgu": "E203", "wehn": "E202"}), ({"command": "id", "wehn": "a"}, {"wehn": "E202"}),
@@ -166,7 +166,7 @@ MODULE_OR_KEYWORD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("task", "told"), MODULE_OR_KEYWORD, ids=[" ".join(map(str, task)) for task, _ in MODULE_OR_KEYWORD])
+@pytest.mark.parametrize(("task", "told"), MODULE_OR_KEYWORD, ids=[" ".join(str(key) for key in dict(task)) for task, _ in MODULE_OR_KEYWORD])
 def test_a_word_is_taken_for_what_it_most_likely_is(tmp_path: Path, task: dict[str, Any], told: dict[str, str]) -> None:
     found = found_in(tmp_path, {"hosts": "all", "tasks": [task]})
     assert {one.message.split("'")[1]: one.code for one in found} == told
