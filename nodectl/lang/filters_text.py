@@ -83,6 +83,15 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
 
 
+def _bare(value: Any) -> Any:
+    """For yaml: as ``_plain``, however deep. Keys keep their types."""
+    if isinstance(value, Mapping):
+        return {key: _bare(item) for key, item in value.items()}
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    return [_bare(item) for item in (value if isinstance(value, (list, tuple)) else _plain(value))]
+
+
 def to_json(value: Any, **options: Any) -> str:
     options.pop("vault_to_text", None)
     options.pop("preprocess_unsafe", None)
@@ -100,7 +109,7 @@ def from_json(value: Any, **_options: Any) -> Any:
 
 
 def to_yaml(value: Any, default_flow_style: bool | None = None, indent: int | None = None, width: int | None = None, sort_keys: bool = True) -> str:
-    return document.to_yaml(json.loads(to_json(value)), flow=default_flow_style, indent=indent, width=width, sort_keys=sort_keys)
+    return document.to_yaml(_bare(value), flow=default_flow_style, indent=indent, width=width, sort_keys=sort_keys)
 
 
 def to_nice_yaml(value: Any, indent: int = 4, width: int | None = None, sort_keys: bool = True, default_flow_style: bool | None = False) -> str:

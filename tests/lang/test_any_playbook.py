@@ -43,7 +43,7 @@ def load(folder: Path, value: Any) -> Collector:
 
 
 @given(st.one_of(st.lists(PLAYS, max_size=2), VALUES))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 def test_a_playbook_of_any_shape(folder: Path, value: Any) -> None:
     for one in load(folder, value):
         assert one.message
@@ -63,7 +63,7 @@ GROUPS = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=2) | st.di
 
 
 @given(GROUPS)
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 def test_an_inventory_of_any_shape(folder: Path, value: Any) -> None:
     (folder / "hosts.yaml").write_text(yaml.safe_dump(value, allow_unicode=True))
     inventory = load_inventory([str(folder / "hosts.yaml")], Collector())
@@ -72,7 +72,7 @@ def test_an_inventory_of_any_shape(folder: Path, value: Any) -> None:
 
 
 @given(st.lists(st.sampled_from(["[gpu]", "[gpu:vars]", "[x:children]", "[", "n1", "n[1:2]", " a=1", " b='", "=", "#", "\n", "gpu", "[gpu:odd]", "\x00", "é"]), max_size=15).map("".join))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_an_ini_inventory_of_any_text(folder: Path, text: str) -> None:
     (folder / "hosts.ini").write_text(text)
     inventory = load_inventory([str(folder / "hosts.ini")], Collector())
