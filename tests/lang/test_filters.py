@@ -166,3 +166,19 @@ def test_tests_of_files_look_at_the_controller(tmp_path: Path) -> None:
             found = Templar().render("{{ p is " + name + " }}", {"p": str(tmp_path / path)})
             assert (path, name, found) == (path, name, name in holds.split())
     assert Templar().render("{{ p is same_file(q) }}", {"p": str(tmp_path / "f"), "q": str(tmp_path / "l")}) is True
+
+
+@pytest.mark.parametrize(
+    ("message", "advice"),
+    [
+        ("{{ x | uper }}", "did you mean 'upper'?"),
+        ("{{ x is definde }}", "did you mean 'defined'?"),
+        ("{{ x | ansible.builtin.b64encod }}", ""),
+        ("{{ x | zzzzzz }}", ""),
+        ("{{ x", ""),
+    ],
+)
+def test_the_nearest_filter_or_test_is_told(templar: Templar, message: str, advice: str) -> None:
+    wrong = templar.syntax_error(message)
+    assert wrong is not None
+    assert templar.nearest_name(wrong[0]) == advice
