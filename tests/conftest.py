@@ -87,6 +87,13 @@ class Lab:
         self.state = faults.lift_all(self.state)
 
 
+@pytest.fixture(autouse=True)
+def blocking_streams() -> None:
+    """An ssh that a test starts makes the streams it inherits non-blocking, for us too; ansible-core then refuses to start."""
+    for stream in (0, 1, 2):
+        os.set_blocking(stream, True)
+
+
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Lab]:
     """The session's lab. Tests that change hosts beyond their own files take ``bare_lab``."""

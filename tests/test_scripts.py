@@ -112,6 +112,9 @@ def clean_with_a_cache(tmp_path: Path, forget: str) -> subprocess.CompletedProce
     (tmp_path / "nodectl" / "lab").mkdir(parents=True)
     (tmp_path / "tests").mkdir()
     (tmp_path / ".venv").mkdir()
+    # Whole packages, or a python that has nodectl installed would take that one.
+    for package in ("nodectl", "nodectl/lab"):
+        (tmp_path / package / "__init__.py").touch()
     (tmp_path / "nodectl" / "lab" / "problem.py").write_text("class LabProblem(Exception):\n    pass\n")
     (tmp_path / "nodectl" / "lab" / "base.py").write_text(f"import os\nfrom nodectl.lab.problem import LabProblem\ndef forget():\n    {forget}\n")
     env = {**os.environ, "NODECTL_LAB_CACHE": str(tmp_path / "cache")}

@@ -46,6 +46,8 @@ def power_cycle(stages: Stages, swapped: bool = False) -> None:
     lab.fault(host.name, "down")
     if swapped:
         hosts.boot(lab.state, host, disks.attached(lab.state, host)[::-1])
+        # Lifting boots a host that is not there: it must see this one first.
+        until(lambda: hosts.leader(lab.state, host.name) != 0, 20, "the host starts")
     lab.lift(host.name, "down")
 
 
