@@ -15,11 +15,12 @@ TORCH := torch==2.13.0 numpy
 # Tests look for ansible and rclone where a person would: on the PATH.
 WITH_TOOLS := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help demo test test-fast lint docs clean prepare-demo prepare-test
+.PHONY: help demo test test-again test-fast lint docs clean prepare-demo prepare-test
 
 help:
 	@echo "make demo       start a lab of three hosts, bootstrap them, train on what was handed off (root)"
 	@echo "make test       the whole suite, lab included (root)"
+	@echo "make test-again only what failed last"
 	@echo "make test-fast  the tests that need no lab"
 	@echo "make lint       ruff and mypy"
 	@echo "make docs       write the generated pages under docs/modules"
@@ -30,6 +31,9 @@ demo: prepare-demo
 
 test: prepare-test
 	$(WITH_TOOLS) $(BIN)/python -m pytest
+
+test-again: $(VENV)/.test
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
 test-fast: $(VENV)/.test
 	$(WITH_TOOLS) $(BIN)/python -m pytest -m "not lab"
