@@ -14,7 +14,12 @@ Kinds and their data (``host`` is the inventory name, "" where it is about the r
     handlers.pending  handlers
     progress      stage, text
     warning       text, origin
-    check         name, verdict, value, unit, floor, reason, source, simulated, raw
+    suite         name, text, floors   (at the start of a verification: what it is judged by)
+    reading       step, measurements, expectations   (exactly what the judge was given: `verify --replay` judges it again)
+    sweep         hosts, op, dtype, redop, backend, ranks, in_place, floor, source,
+                  rows: bytes, count, time, algbw, busbw, wrong, in_place, ranks (s of each rank)   (base units: B, s, B/s)
+    pair          hosts (two), rail, tool (all_reduce, ib_write_bw, ib_write_lat), bytes, value, unit, round, error
+    check         step, name, verdict, value, unit, floor, reason, source, simulated, raw, waiver
     verdict       verdict, reasons
     node          address, fabric_address, interface, gpus, nproc, torch_python, user, port, key_file, connection, ssh_options, env, backend, torch, fabric
     handoff       path, hosts, excluded, world_size
