@@ -16,6 +16,7 @@ from typing import Any
 from nodectl.transport.channel import BecomeTarget, Connections, Target
 from nodectl.verify.answer import Garbled
 from nodectl.verify.bounds import ATTEMPTS, longest
+from nodectl.verify.check import Peers
 from nodectl.verify.fleet_checks import clocks, duplicates, same
 from nodectl.verify.floor_load import Floor, load_floors
 from nodectl.verify.gang import GangResult, Member, run_gang
@@ -23,7 +24,7 @@ from nodectl.verify.judge import judge, node_verdict, reasons
 from nodectl.verify.measurement import Check, Verdict
 from nodectl.verify.members import NodeFacts, fleet_of, members_of, node_data
 from nodectl.verify.network_checks import Fleet, group_reading, measure_pairs, node_reading, pairs_reading, sizes_of, speed
-from nodectl.verify.node_checks import CHECKS, Peers
+from nodectl.verify.node_checks import CHECKS
 from nodectl.verify.reading import Reading, unknown
 from nodectl.verify.session import Gone, Session
 from nodectl.verify.settings import mistakes
