@@ -9,15 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Literal
 
 from nodectl.verify.floor_load import Floor, best_floor
-from nodectl.verify.measurement import Check, Measurement, Verdict
+from nodectl.verify.measurement import Check, Measurement, Verdict, Waiver
 from nodectl.verify.units import UnitError, human, to_base, unit
 
 Op = Literal["at_least", "at_most", "equals"]
 # The worse, the higher: a node that says no stays a failed node, whatever else could not be found out about it.
-_RANK: Mapping[Verdict, int] = {"pass": 0, "unknown": 1, "fail": 2}
+_RANK: Mapping[Verdict, int] = {"pass": 0, "skipped": 1, "unknown": 2, "fail": 3}
+# With these a node is handed off: all passed, or what did not was excused by the user beforehand.
+GOOD: frozenset[Verdict] = frozenset(["pass", "skipped"])
 
 
 @dataclass(frozen=True)
@@ -39,9 +42,29 @@ class Expectation:
         return self.metric == metric and self.host in ("", host)
 
 
-def judge(measurements: Sequence[Measurement], floors: Sequence[Floor], expectations: Sequence[Expectation]) -> list[Check]:
-    """One check per measurement and host. All expectations about it and the best fitting floor must hold."""
-    return [_check(measurement, host, floors, expectations) for measurement in measurements for host in measurement.hosts]
+def judge(
+    measurements: Sequence[Measurement], floors: Sequence[Floor], expectations: Sequence[Expectation], waivers: Sequence[Waiver] = (), today: str = "",
+) -> list[Check]:
+    """One check per measurement and host. All expectations about it and the best fitting floor must hold.
+
+    ``waivers`` turn what is not a pass into "skipped" on the days up to their last; ``today`` is an ISO date, "" for none: then no waiver counts.
+    """
+    return [
+        _waived(_check(measurement, host, floors, expectations), measurement, waivers, today)
+        for measurement in measurements for host in measurement.hosts
+    ]
+
+
+def _waived(check: Check, measurement: Measurement, waivers: Sequence[Waiver], today: str) -> Check:
+    """A node that is not there, or could not be asked, is not what anybody excused."""
+    if check.verdict == "pass" or measurement.gone:
+        return check
+    mine = [one for one in waivers if check.host in one.hosts and fnmatchcase(check.name, one.check) and today and today <= one.until]
+    if not mine:
+        return check
+    waiver = mine[0]
+    words = f"waived by {waiver.who} until {waiver.until}: {waiver.why}; it would be {check.verdict}: {check.reason}"
+    return replace(check, verdict="skipped", reason=words, waiver=waiver)
 
 
 def node_verdict(checks: Sequence[Check]) -> Verdict:

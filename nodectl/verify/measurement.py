@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Verdict = Literal["pass", "fail", "unknown"]
+# "skipped" comes from a waiver of the user alone: who, why, until.
+Verdict = Literal["pass", "skipped", "unknown", "fail"]
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class Measurement:
     repeat it (bytes per rank, ranks, backend, block size, direct yes/no, file size); ``method`` names the tool and version.
     ``simulated`` is True where the thing measured stands in for hardware (gloo for NCCL, a loop device for NVMe).
     ``detail`` is a sentence for whoever reads why it failed: what was found, beside the figure.
+    ``gone`` is True where the node was not there, or could not be asked at all: no waiver covers that.
     """
 
     name: str
@@ -29,11 +31,30 @@ class Measurement:
     error: str = ""
     simulated: bool = False
     detail: str = ""
+    gone: bool = False
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """The user takes the blame for what some checks of some nodes would say. ``check`` is a glob on their names ("disk.scratch.*").
+
+    ``hosts`` are the nodes whose inventory entry holds it; ``until`` is the last day on which it counts (ISO date), ``origin`` file and line.
+    """
+
+    check: str
+    who: str
+    why: str
+    until: str
+    hosts: tuple[str, ...]
+    origin: str = ""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A judged measurement of one host. ``reason`` is a sentence with the measured and the expected figure."""
+    """A judged measurement of one host. ``reason`` is a sentence with the measured and the expected figure.
+
+    ``waiver`` is set where the verdict is "skipped": what the user had excused beforehand.
+    """
 
     host: str
     name: str
@@ -45,3 +66,4 @@ class Check:
     source: str = ""
     simulated: bool = False
     raw: str = ""
+    waiver: Waiver | None = None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import math
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from typing import Any, TypeVar, get_args
 
-from nodectl.verify.judge import Expectation
+from nodectl.verify.judge import Expectation, Op
 from nodectl.verify.measurement import Measurement
 
 
@@ -30,7 +32,74 @@ class Reading:
             self.expectations += other.expectations
         return self
 
+    def without(self, hosts: Container[str]) -> Reading:
+        """The same of the other nodes; a measurement of nobody else is left out."""
+        kept = [replace(one, hosts=tuple(host for host in one.hosts if host not in hosts)) for one in self.measurements]
+        return Reading([one for one in kept if one.hosts], [one for one in self.expectations if not one.host or one.host not in hosts])
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON knows it. ``reading_of`` makes a reading of it that the judge cannot tell from this one."""
+        return {"measurements": [_plain(asdict(_finite(one))) for one in self.measurements], "expectations": [_plain(asdict(one)) for one in self.expectations]}
+
+
+class BadReading(ValueError):
+    """What should be a reading is none; the text says where."""
+
+
+def reading_of(data: Mapping[str, Any]) -> Reading:
+    """The reading that ``to_json`` wrote. Raises BadReading."""
+    return Reading([_build(Measurement, one) for one in _entries(data, "measurements")], [_build(Expectation, one) for one in _entries(data, "expectations")])
+
+
+def _entries(data: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    found = data.get(key)
+    if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
+        raise BadReading(f"{key}: expected a list of mappings")
+    return found
+
+
+Part = TypeVar("Part", Measurement, Expectation)
+_SCALAR = (str, bool, int, float, type(None))
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "value": _SCALAR, "conditions": (dict,), "simulated": (bool,), "gone": (bool,), "hosts": (list,),
+}
+
+
+def _build(kind: type[Part], entry: Mapping[str, Any]) -> Part:
+    names = {one.name: one.default is MISSING and one.default_factory is MISSING for one in fields(kind)}
+    odd = sorted(set(entry) - set(names)) + sorted(name for name, needed in names.items() if needed and name not in entry)
+    wrong = sorted(name for name, value in entry.items() if name in names and not isinstance(value, _TYPES.get(name, (str,))))
+    if odd or wrong:
+        what = entry.get("name", entry.get("metric", ""))
+        raise BadReading(f"{kind.__name__.lower()} {what!r}: unknown, missing or of a wrong type: {', '.join(odd + wrong)}")
+    if entry.get("op", "equals") not in get_args(Op):
+        raise BadReading(f"expectation {entry['metric']!r}: op is {entry['op']!r}; expected one of {', '.join(get_args(Op))}")
+    values: dict[str, Any] = {key: tuple(map(str, value)) if key == "hosts" else value for key, value in entry.items()}
+    return kind(**values)
+
+
+def _finite(measurement: Measurement) -> Measurement:
+    """JSON has no nan and no inf. The judge says the same of either."""
+    if isinstance(measurement.value, float) and not math.isfinite(measurement.value):
+        return replace(measurement, value=None, error=measurement.error or f"the value is {measurement.value}: no measurement gives that")
+    return measurement
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if isinstance(value, _SCALAR) else str(value)
+
 
 def unknown(name: str, hosts: tuple[str, ...], method: str, error: str) -> Reading:
     """A check that could not be made."""
     return Reading([Measurement(name, None, "text", hosts, method, error=error)])
+
+
+def absent(name: str, host: str, method: str, reason: str) -> Reading:
+    """A node that is lost, was never reached, or whose settings nobody understands: unknown, and beyond any waiver."""
+    return Reading([Measurement(name, None, "text", (host,), method, error=reason, gone=True)])

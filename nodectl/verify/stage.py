@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,12 @@ from nodectl.verify.check import Peers
 from nodectl.verify.fleet_checks import clocks, duplicates, same
 from nodectl.verify.floor_load import Floor, load_floors
 from nodectl.verify.gang import GangResult, Member, run_gang
-from nodectl.verify.judge import judge, node_verdict, reasons
-from nodectl.verify.measurement import Check, Verdict
+from nodectl.verify.judge import GOOD, judge, node_verdict, reasons
+from nodectl.verify.measurement import Check, Measurement, Verdict, Waiver
 from nodectl.verify.members import NodeFacts, fleet_of, members_of, node_data
 from nodectl.verify.network_checks import Fleet, group_reading, measure_pairs, node_reading, pairs_reading, sizes_of, speed
 from nodectl.verify.node_checks import CHECKS
-from nodectl.verify.reading import Reading, unknown
+from nodectl.verify.reading import Reading, absent, reading_of, unknown
 from nodectl.verify.session import Gone, Session
 from nodectl.verify.settings import mistakes
 from nodectl.verify.suite_load import Suite, SuiteStep
@@ -46,24 +46,39 @@ class Node:
     become: BecomeTarget | None = None
 
 
-def verify(nodes: Sequence[Node], suite: Suite, connections: Connections, emit: Emit) -> dict[str, Verdict]:
-    """The verdict of every node; emits check, node, verdict, progress, and host.lost or host.unreachable for who is gone.
+@dataclass(frozen=True)
+class Terms:
+    """What the site says about judging, beside each node's variables.
+
+    ``floors`` are its own, which count beside the shipped ones; ``waivers`` count up to their last day, ``today`` being an ISO date ("": none counts).
+    """
+
+    floors: Sequence[Floor] = ()
+    waivers: Sequence[Waiver] = ()
+    today: str = ""
+
+
+NO_TERMS = Terms()
+
+
+def verify(nodes: Sequence[Node], suite: Suite, connections: Connections, emit: Emit, terms: Terms = NO_TERMS) -> dict[str, Verdict]:
+    """The verdict of every node; emits suite, reading, check, node, verdict, progress, and host.lost or host.unreachable for who is gone.
 
     Bounded by the suite's deadlines whatever the nodes do. Raises FloorError when the shipped floors are wrong (a bug of ours).
     """
-    floors = load_floors(Path(__file__).parent / "floors")
-    return _Stage(nodes, suite, connections, emit, floors).run()
+    shipped = load_floors(Path(__file__).parent / "floors")
+    return _Stage(nodes, suite, connections, emit, replace(terms, floors=(*shipped, *terms.floors))).run()
 
 
 class _Stage:
     """State of one verification. Node checks run in threads, so all that they share is behind one lock."""
 
-    def __init__(self, nodes: Sequence[Node], suite: Suite, connections: Connections, emit: Emit, floors: Sequence[Floor]) -> None:
+    def __init__(self, nodes: Sequence[Node], suite: Suite, connections: Connections, emit: Emit, terms: Terms) -> None:
         self.nodes = {node.host: node for node in nodes}
         self.sessions = {node.host: Session(node.host, node.target, node.variables, connections, node.become) for node in nodes}
         self.suite = suite
         self.emit = emit
-        self.floors = floors
+        self.terms = terms
         self.facts = {node.host: NodeFacts() for node in nodes}
         self.checks: dict[str, list[Check]] = {node.host: [] for node in nodes}
         self.covered: dict[str, set[str]] = {node.host: set() for node in nodes}
@@ -73,6 +88,10 @@ class _Stage:
         self.lock = threading.Lock()
 
     def run(self) -> dict[str, Verdict]:
+        self.say("suite", "", {
+            "name": self.suite.name, "text": self.suite.text, "floors": [asdict(floor) for floor in self.terms.floors],
+            "waivers": [asdict(waiver) for waiver in self.terms.waivers], "today": self.terms.today,
+        })
         for host, node in self.nodes.items():
             self.refuse(host, mistakes(node.variables))
         mounts = max((len(self.nodes[host].variables.get("file_mounts") or {}) for host in self.alive()), default=0)
@@ -97,7 +116,7 @@ class _Stage:
 
     def passing(self) -> list[str]:
         """Nodes that may take part in groups: nothing against them so far."""
-        return [host for host in self.alive() if node_verdict(self.checks[host]) == "pass"]
+        return [host for host in self.alive() if node_verdict(self.checks[host]) in GOOD]
 
     def lose(self, host: str, kind: str, gone: Gone) -> None:
         """The node is out: said once, with an unknown check for what it was asked."""
@@ -107,13 +126,14 @@ class _Stage:
         if first:
             event = {"reason": gone.reason, "why": gone.why or gone.kind, "hint": gone.hint, "task": f"verify: {kind}"}
             self.say(f"host.{gone.kind}", host, event)
-            self.record([Check(host, kind, "unknown", f"{gone.kind}: {gone.reason}")], kind)
+            self.judged(absent(kind, host, gone.kind, f"{gone.kind}: {gone.reason}"), kind)
 
     def refuse(self, host: str, problems: Sequence[str]) -> None:
         """A node whose settings cannot be understood is not measured against them."""
         if problems:
             self.refused.add(host)
-            self.record([Check(host, "settings", "unknown", problem) for problem in problems], "settings")
+            for problem in problems:
+                self.judged(absent("settings", host, "hosts.yaml", problem), "settings")
 
     # -- node by node
 
@@ -160,7 +180,7 @@ class _Stage:
         return members_of([(self.sessions[host], self.facts[host]) for host in hosts])
 
     def fleet(self, hosts: Sequence[str]) -> Fleet:
-        return fleet_of([(self.sessions[host], self.facts[host]) for host in hosts], self.floors)
+        return fleet_of([(self.sessions[host], self.facts[host]) for host in hosts], self.terms.floors)
 
     def node_all_reduce(self, step: SuiteStep) -> None:
         self.cover(list(self.nodes), step.kind)
@@ -211,15 +231,13 @@ class _Stage:
         """Judge the group. A figure below its bar is measured once more and the better one counts: other load passes, a bad switch does not."""
         hosts = [member.host for member in members]
         reading = group_reading(members, result, self.fleet(hosts), self.best_pairs)
-        checks = judge(reading.measurements, self.floors, reading.expectations)
-        if any(check.verdict == "fail" and check.name == "network.all_reduce" for check in checks):
+        if any(check.verdict == "fail" and check.name == "network.all_reduce" for check in self.judge(reading)):
             self.tell(f"all-reduce over {', '.join(hosts)} once more: it was below its bar")
             second = run_gang(members, step, sizes_of(step, members))
             self.lose_all(second.gone, step.kind)
             if second.complete and speed(second) > speed(result):
                 reading = group_reading(members, second, self.fleet(hosts), self.best_pairs)
-                checks = judge(reading.measurements, self.floors, reading.expectations)
-        self.record([check for check in checks if check.host not in self.gone], step.kind)
+        self.judged(reading.without(self.gone), step.kind)
 
     def blame(self, members: Sequence[Member], result: GangResult, kind: str) -> set[str]:
         """Nodes that broke the group although they answer: ranks that died, or never reached the rendezvous."""
@@ -233,7 +251,10 @@ class _Stage:
             if mine & result.output.missing and member.host not in result.gone and member.host not in why and member is not members[0]:
                 why[member.host] = f"its ranks never reached the rendezvous at {members[0].address}: {result.errors.get(member.host, 'no reason was given')}"
         for host, reason in why.items():
-            self.record([Check(host, "network.all_reduce", "fail", f"it broke the group: {reason}")], kind)
+            broke = Measurement("network.all_reduce.ranks", False, "bool", (host,), "torch.distributed", detail=f"it broke the group: {reason}")
+            reading = Reading()
+            reading.must_be_true(broke, "its ranks take part to the end")
+            self.judged(reading, kind)
         return set(why)
 
     def lose_all(self, gone: Mapping[str, Gone], kind: str) -> None:
@@ -242,18 +263,22 @@ class _Stage:
 
     # -- results
 
-    def judged(self, reading: Reading, kind: str) -> None:
-        self.record(judge(reading.measurements, self.floors, reading.expectations), kind)
+    def judge(self, reading: Reading) -> list[Check]:
+        return judge(reading.measurements, self.terms.floors, reading.expectations, self.terms.waivers, self.terms.today)
 
-    def record(self, checks: Sequence[Check], kind: str) -> None:
-        for check in checks:
+    def judged(self, reading: Reading, kind: str) -> None:
+        """Into the journal with what the judge was given, so that it can be judged again without a node."""
+        if not reading.measurements:
+            return
+        given = reading.to_json()
+        self.say("reading", "", {"step": kind, **given})
+        for check in self.judge(reading_of(given)):
             with self.lock:
                 self.checks[check.host].append(check)
                 self.covered[check.host].add(kind)
-            self.say("check", check.host, {
-                "name": check.name, "verdict": check.verdict, "value": check.value, "unit": check.unit, "floor": check.floor,
-                "reason": check.reason, "source": check.source, "simulated": check.simulated, "raw": check.raw,
-            })
+            data = asdict(check)
+            del data["host"]
+            self.say("check", check.host, {"step": kind, **data})
 
     def cover(self, hosts: Sequence[str], kind: str) -> None:
         """The step was done for these hosts, also where it had nothing to measure (one node has no pairs)."""
@@ -263,9 +288,9 @@ class _Stage:
 
     def conclude(self, host: str) -> Verdict:
         """The worst of its checks. A step that a node went through without a trace makes it unknown, never a pass."""
-        if node_verdict(self.checks[host]) == "pass":
-            missed = [step.kind for step in self.suite.steps if step.kind not in self.covered[host]]
-            self.record([Check(host, kind, "unknown", "was not run on this node") for kind in missed], "conclude")
+        if node_verdict(self.checks[host]) in GOOD:
+            for kind in [step.kind for step in self.suite.steps if step.kind not in self.covered[host]]:
+                self.judged(absent(kind, host, "nodectl", "was not run on this node"), kind)
         verdict = node_verdict(self.checks[host])
         if host in self.alive():
             self.say("node", host, node_data(self.nodes[host].target, self.members([host])[0], self.facts[host]))

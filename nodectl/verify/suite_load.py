@@ -34,6 +34,7 @@ class Suite:
     name: str
     summary: str
     steps: tuple[SuiteStep, ...]
+    text: str = ""
 
     def step(self, kind: str) -> SuiteStep | None:
         return next((step for step in self.steps if step.kind == kind), None)
@@ -93,7 +94,7 @@ def suite_of(text: str, name: str) -> Suite:
         missing = _FIRST.get(step.kind, frozenset()) - {earlier.kind for earlier in steps[:number]}
         if missing:
             raise SuiteError(f"suite {name}: {step.kind} needs what {' and '.join(sorted(missing))} finds out: put that step before it")
-    return Suite(name, str(tables.get("summary", "")), steps)
+    return Suite(name, str(tables.get("summary", "")), steps, text)
 
 
 def _step(entry: Mapping[str, Any], where: str) -> SuiteStep:

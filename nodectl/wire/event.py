@@ -14,13 +14,14 @@ Kinds and their data (``host`` is the inventory name, "" where it is about the r
     handlers.pending  handlers
     progress      stage, text
     warning       text, origin
-    suite         name, text, floors   (at the start of a verification: what it is judged by)
+    suite         name, text, floors, waivers, today   (at the start of a verification: what it is judged by)
     reading       step, measurements, expectations   (exactly what the judge was given: `verify --replay` judges it again)
     sweep         hosts, op, dtype, redop, backend, ranks, in_place, floor, source,
                   rows: bytes, count, time, algbw, busbw, wrong, in_place, ranks (s of each rank)   (base units: B, s, B/s)
     pair          hosts (two), rail, tool (all_reduce, ib_write_bw, ib_write_lat), bytes, value, unit, round, error
-    check         step, name, verdict, value, unit, floor, reason, source, simulated, raw, waiver
-    verdict       verdict, reasons
+    check         step, name, verdict, value, unit, floor, reason, source, simulated, raw,
+                  waiver: null, or check, who, why, until, origin (then the verdict is "skipped")
+    verdict       verdict (fail, unknown, skipped, pass: the worst of the node's checks), reasons
     node          address, fabric_address, interface, gpus, nproc, torch_python, user, port, key_file, connection, ssh_options, env, backend, torch, fabric
     handoff       path, hosts, excluded, world_size
     run.end       exit_code, seconds

@@ -295,7 +295,7 @@ def test_a_step_without_a_trace_is_unknown() -> None:
     nodes = healthy("n1")
     seen = Seen()
     suite = suite_of('[[step]]\nkind = "torch"\ndeadline = 9\n[[step]]\nkind = "node_all_reduce"\ndeadline = 9\ngpu_sizes = ["1 GiB"]\niterations = 1\nwarmup = 0\ntimeout = 5\n', "x")
-    found = Forgetful([node_of(nodes[0])], suite, FakeFleet(*nodes), seen, ()).run()
+    found = Forgetful([node_of(nodes[0])], suite, FakeFleet(*nodes), seen, stage.NO_TERMS).run()
     assert found == {"n1": "unknown"}
     assert "node_all_reduce: was not run on this node" in seen.reasons("n1")
 
