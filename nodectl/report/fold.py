@@ -10,10 +10,12 @@ from nodectl.report.exit_code import ExitCode, first
 from nodectl.wire.event import Event
 
 Status = Literal["ok", "failed", "unreachable", "lost", "stopped"]
-Verdict = Literal["pass", "fail", "unknown", "none"]
+Verdict = Literal["pass", "fail", "unknown", "skipped", "none"]
 
 # A later event may only make the status worse: a host that failed stays failed when the budget then stops the play.
 SEVERITY: dict[Status, int] = {"ok": 0, "stopped": 1, "failed": 2, "unreachable": 3, "lost": 3}
+# The worse, the higher. `skipped` is what the user waived: it holds a node back from "proven", but is no finding against it.
+BADNESS: dict[str, int] = {"none": 0, "pass": 1, "skipped": 2, "unknown": 3, "fail": 4}
 # These commands promise a proof; a host of theirs without a verdict is not proven. Others (run, plan) promise none.
 PROVING = frozenset({"bootstrap", "verify"})
 # Characters of a program's last line in a reason: two lines of a terminal. A program may print a megabyte without a line end.
@@ -54,6 +56,11 @@ class HostSummary:
         """Checks whose figure comes from a stand-in for hardware: they prove the way, not the speed."""
         return [str(check["name"]) for check in self.checks if check["simulated"]]
 
+    @property
+    def waived(self) -> list[str]:
+        """Checks that the user has taken out, each with who, why and until."""
+        return [f"{check['name']} ({waiver_text(check['waiver'])})" for check in self.checks if check["verdict"] == "skipped"]
+
 
 @dataclass
 class Summary:
@@ -70,6 +77,9 @@ class Summary:
     hosts: dict[str, HostSummary] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     handoff: dict[str, Any] = field(default_factory=dict)
+    suite: dict[str, Any] = field(default_factory=dict)
+    sweeps: list[dict[str, Any]] = field(default_factory=list)
+    pairs: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def seconds(self) -> float:
@@ -94,7 +104,8 @@ def host_codes(host: HostSummary, proving: bool) -> list[ExitCode]:
         codes.append(ExitCode.TASK_FAILED)
     if host.gone:
         codes.append(ExitCode.UNREACHABLE)
-    if host.verdict in ("fail", "unknown") or (proving and host.verdict == "none"):
+    # A waived check was not passed: whoever reads only the exit code must not take the run for proven.
+    if host.verdict in ("fail", "unknown", "skipped") or (proving and host.verdict == "none"):
         codes.append(ExitCode.NOT_PROVEN)
     return codes
 
@@ -204,15 +215,25 @@ def _pending(summary: Summary, event: Event) -> None:
 
 
 def _check(summary: Summary, event: Event) -> None:
-    keys = ("name", "verdict", "value", "unit", "floor", "reason", "source", "simulated")
-    _host(summary, event.host).checks.append({key: event.data.get(key) for key in keys})
+    found = {key: event.data.get(key) for key in ("name", "verdict", "value", "unit", "floor", "reason", "source", "simulated", "step", "raw")}
+    waiver = event.mapping("waiver")
+    # Skipped by nobody is a check that did not run.
+    if found["verdict"] not in ("pass", "fail", "unknown", "skipped") or (found["verdict"] == "skipped" and not waiver):
+        found["verdict"] = "unknown"
+    _host(summary, event.host).checks.append({**found, "waiver": waiver})
+
+
+def waiver_text(waiver: dict[str, Any]) -> str:
+    """"waived by ops until 2026-12-31: the new cable is on its way"."""
+    until = f" until {waiver['until']}" if waiver.get("until") else ""
+    return f"waived by {waiver.get('who') or 'nobody named'}{until}: {waiver.get('why') or 'no reason given'}"
 
 
 def _verdict(summary: Summary, event: Event) -> None:
     host = _host(summary, event.host)
     # Whatever is not one of the known words was not judged: unknown.
     said = event.data.get("verdict")
-    host.verdict = said if said in ("pass", "fail", "unknown") else "unknown"
+    host.verdict = said if said in ("pass", "fail", "unknown", "skipped") else "unknown"
     host.reasons = event.texts("reasons")
 
 
@@ -225,6 +246,18 @@ def _warning(summary: Summary, event: Event) -> None:
 
 def _handoff(summary: Summary, event: Event) -> None:
     summary.handoff = dict(event.data)
+
+
+def _suite(summary: Summary, event: Event) -> None:
+    summary.suite = dict(event.data)
+
+
+def _sweep(summary: Summary, event: Event) -> None:
+    summary.sweeps.append(dict(event.data))
+
+
+def _pair(summary: Summary, event: Event) -> None:
+    summary.pairs.append(dict(event.data))
 
 
 def _run_end(summary: Summary, event: Event) -> None:
@@ -244,5 +277,8 @@ _APPLY: dict[str, Callable[[Summary, Event], None]] = {
     "verdict": _verdict,
     "warning": _warning,
     "handoff": _handoff,
+    "suite": _suite,
+    "sweep": _sweep,
+    "pair": _pair,
     "run.end": _run_end,
 }

@@ -20,7 +20,7 @@ from nodectl.wire.event import Event
 from nodectl.wire.origin import Origin
 
 STYLES = {"ok": "green", "changed": "yellow", "failed": "red", "skipped": "cyan", "rescued": "magenta", "ignored": "magenta"}
-VERDICT_STYLES = {"pass": "bold green", "fail": "bold red", "unknown": "bold yellow", "none": "dim"}
+VERDICT_STYLES = {"pass": "bold green", "fail": "bold red", "unknown": "bold yellow", "skipped": "bold magenta", "none": "dim"}
 # As wide as Ansible draws its rules on a terminal of 80 columns.
 RULE = 79
 # The end of a program's output holds its complaint; more than this pushes the rest of the run off the screen.
@@ -286,12 +286,23 @@ def ending(summary: Summary, folder: Path) -> list[Text]:
         lines.append(Text(f"handed off: {names} (world size {summary.handoff.get('world_size', 0)}){left_out}"))
         lines.append(Text(f"handoff:    {summary.handoff.get('path', '')}"))
     lines.append(Text(f"run folder: {folder}"))
+    lines += _waived(summary)
     lines += _stand_ins(summary)
     if not summary.complete:
         lines.append(Text("the journal has no end: this run was killed, or is still going on", style="bold red"))
     code = summary.exit_code
     lines.append(Text(f"exit code {int(code)}: {_meaning(summary)}", style="bold green" if code == 0 else "bold red"))
     return lines
+
+
+def _waived(summary: Summary) -> list[Text]:
+    """One line: a run in which something was waived has not proven everything, and says so."""
+    by_check: dict[str, list[str]] = {}
+    for name, host in summary.hosts.items():
+        for said in host.waived:
+            by_check.setdefault(said, []).append(name)
+    told = "; ".join(f"{said} on {', '.join(hosts)}" for said, hosts in by_check.items())
+    return [Text(printable(f"waived:     {told}"), style="magenta")] if told else []
 
 
 def _stand_ins(summary: Summary) -> list[Text]:

@@ -10,6 +10,7 @@ import pytest
 
 from nodectl.report.exit_code import MEANING, ExitCode, first
 from nodectl.report.fold import Summary, complaint, fold
+from nodectl.report.human import ending
 from nodectl.report.json import report, write_report
 from nodectl.wire.event import Event
 
@@ -199,8 +200,47 @@ def test_report_json_holds_what_scripts_rely_on(tmp_path: Path) -> None:
     assert n1["stats"] == {"ok": 1, "changed": 1, "failed": 0, "skipped": 0, "rescued": 0, "ignored": 0}
     assert n1["verdict"] == "fail"
     assert n1["checks"] == [
-        {"name": "disk.seq_write", "verdict": "fail", "value": 1.0, "unit": "B/s", "floor": 2.0, "reason": "slow", "source": "s", "simulated": True}
+        {"name": "disk.seq_write", "verdict": "fail", "value": 1.0, "unit": "B/s", "floor": 2.0, "reason": "slow", "source": "s", "simulated": True, "step": None}
     ]
     assert (n2["status"], n2["pending_handlers"], n2["verdict"]) == ("failed", ["restart sshd"], "none")
     assert n2["reason"] == "base : install: no space"
     assert list(tmp_path.iterdir()) == [tmp_path / "report.json"]
+
+
+def waived_run(**waiver: object) -> list[Event]:
+    return [
+        Event("run.start", 1.0, "", {"command": "verify", "hosts": ["n1"]}),
+        Event("check", 2.0, "n1", {"name": "clock.offset", "verdict": "skipped", "waiver": waiver, "simulated": False}),
+        Event("verdict", 3.0, "n1", {"verdict": "skipped", "reasons": []}),
+    ]
+
+
+def test_a_waived_check_is_no_pass_and_says_who_waived_it() -> None:
+    summary = fold(waived_run(who="ops", why="cable is on its way", until="2027-01-31"))
+    assert summary.hosts["n1"].verdict == "skipped"
+    assert summary.exit_code == ExitCode.NOT_PROVEN
+    assert summary.hosts["n1"].waived == ["clock.offset (waived by ops until 2027-01-31: cable is on its way)"]
+    assert any("cable is on its way" in line.plain for line in ending(summary, Path("run")))
+    assert report(summary)["hosts"]["n1"]["checks"][0]["waiver"]["who"] == "ops"
+
+
+def test_skipped_by_nobody_did_not_run() -> None:
+    assert fold(waived_run()).hosts["n1"].checks[0]["verdict"] == "unknown"
+
+
+@pytest.mark.parametrize("said", ["PASS", "", None, 1, "ok"])
+def test_a_verdict_nobody_knows_is_unknown(said: object) -> None:
+    assert fold([Event("check", 1.0, "n1", {"name": "x", "verdict": said})]).hosts["n1"].checks[0]["verdict"] == "unknown"
+
+
+def test_sweeps_pairs_and_the_suite_are_kept_and_raw_output_stays_in_the_journal() -> None:
+    events = [
+        Event("suite", 1.0, "", {"name": "quick", "text": "a minute", "floors": []}),
+        Event("pair", 1.0, "", {"hosts": ["a", "b"], "value": 1.0}),
+        Event("sweep", 1.0, "", {"op": "all_reduce", "rows": []}),
+        Event("check", 1.0, "a", {"name": "x", "verdict": "pass", "raw": "0123456789" * 100}),
+    ]
+    summary = fold(events)
+    assert (summary.suite["name"], len(summary.pairs), len(summary.sweeps)) == ("quick", 1, 1)
+    assert len(summary.hosts["a"].checks[0]["raw"]) == 1000
+    assert "raw" not in report(summary)["hosts"]["a"]["checks"][0]
