@@ -43,6 +43,7 @@ MODULES: Mapping[str, str] = {
     "probe_clock": "nodectl.agent.probes.probe_clock",
     "probe_fio": "nodectl.agent.probes.probe_fio",
     "probe_limits": "nodectl.agent.probes.probe_limits",
+    "probe_machine": "nodectl.agent.probes.probe_machine",
     "probe_mounts": "nodectl.agent.probes.probe_mounts",
     "probe_object_mount": "nodectl.agent.probes.probe_object_mount",
     "probe_phases": "nodectl.agent.probes.probe_phases",

@@ -55,6 +55,7 @@ class NodeFacts:
     scratch_kind: str = ""
     scratch_mounted: bool = False
     usable_mounts: set[str] = field(default_factory=set)
+    machine: Mapping[str, Any] = field(default_factory=dict)
 
 
 def sku_of(names: Sequence[str]) -> str:
@@ -117,7 +118,7 @@ def node_data(target: Target, member: Member, facts: NodeFacts) -> dict[str, Any
         "address": target.address, "fabric_address": member.address, "interface": member.interface, "gpus": facts.gpus, "nproc": member.nproc,
         "torch_python": member.python, "user": target.user, "port": target.port, "key_file": _absolute(target.key_file), "connection": target.connection,
         "ssh_options": {key: _absolute_all(key, value) for key, value in target.options.items()}, "env": env, "backend": member.backend,
-        "torch": facts.torch, "fabric": facts.fabric,
+        "torch": facts.torch, "fabric": facts.fabric, "machine": dict(facts.machine),
     }
 
 

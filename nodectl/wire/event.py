@@ -22,7 +22,8 @@ Kinds and their data (``host`` is the inventory name, "" where it is about the r
     check         step, name, verdict, value, unit, floor, reason, source, simulated, raw,
                   waiver: null, or check, who, why, until, origin (then the verdict is "skipped")
     verdict       verdict (fail, unknown, skipped, pass: the worst of the node's checks), reasons
-    node          address, fabric_address, interface, gpus, nproc, torch_python, user, port, key_file, connection, ssh_options, env, backend, torch, fabric
+    node          address, fabric_address, interface, gpus, nproc, torch_python, user, port, key_file, connection, ssh_options, env, backend, torch, fabric,
+                  machine: hostname, cpus, sockets, cores_per_socket, threads_per_core, memory (B), gpu_files, gpu_model, sku, nccl_conf; or error
     handoff       path, hosts, excluded, world_size
     run.end       exit_code, seconds
 """

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from nodectl.transport.channel import BecomeTarget, Lost, Target, Unreachable
-from nodectl.verify.stage import Node
+from nodectl.verify.trial import Node
 from nodectl.wire.event import Event
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.step import Step
@@ -205,6 +205,10 @@ def _phases(_node: FakeNode, _args: dict[str, Any]) -> Outcome:
     return Outcome(values={**figures, "conditions": {"fstype": "fuse.rclone"}, "method": "python"})
 
 
+MACHINE: dict[str, Any] = {
+    "hostname": "gpu-1", "cpus": 4, "sockets": 1, "cores_per_socket": 2, "threads_per_core": 2, "memory": 8 * 2**30, "gpu_files": [],
+    "nccl_conf": [{"path": "/etc/nccl.conf", "text": "NCCL_IB_DISABLE=1\n"}],
+}
 HEALTHY: dict[str, Answer | Outcome] = {
     "probe_route": _route,
     "probe_clock": _clock,
@@ -214,6 +218,7 @@ HEALTHY: dict[str, Answer | Outcome] = {
     "probe_object_mount": Outcome(values={"usable": True, "reason": ""}),
     "probe_fio": _fio(),
     "probe_phases": _phases,
+    "probe_machine": Outcome(values=MACHINE),
 }
 limits, fabric, storage, fio, clock = _limits, _fabric, _storage, _fio, _clock
 

@@ -17,7 +17,17 @@ import pytest
 from nodectl.agent import as_user, direct_io, measured_folder, rclone_rc
 from nodectl.agent.contract import Failed
 from nodectl.agent.modules import object_flush
-from nodectl.agent.probes import probe_clock, probe_fio, probe_limits, probe_mounts, probe_object_mount, probe_phases, probe_route, probe_storage_target
+from nodectl.agent.probes import (
+    probe_clock,
+    probe_fio,
+    probe_limits,
+    probe_machine,
+    probe_mounts,
+    probe_object_mount,
+    probe_phases,
+    probe_route,
+    probe_storage_target,
+)
 from nodectl.agent.system import Mount, System
 from tests.agent.modules_sys.scripted import Scripted, filled, reason
 
@@ -347,3 +357,59 @@ def test_a_real_object_mount_is_used_and_flushed(rclone_mount: dict[str, Any]) -
     done = object_flush.act(System(), filled(object_flush.SPEC, url=asked["url"], env_file=asked["env_file"], timeout=20, interval=0.1), False)
     assert not done.failed
     assert (rclone_mount["remote"] / "kept").read_bytes() == b"kept" * 1000
+
+
+def machine_tree(root: Path, cpus: list[tuple[int, int]], **files: str) -> str:
+    """A root folder whose processors are ``cpus``: (package, core) of each."""
+    for number, (package, core) in enumerate(cpus):
+        topology = root / f"sys/devices/system/cpu/cpu{number}/topology"
+        topology.mkdir(parents=True)
+        (topology / "physical_package_id").write_text(f"{package}\n")
+        (topology / "core_id").write_text(f"{core}\n")
+    for name, text in {"proc/meminfo": "MemFree: 1 kB\nMemTotal:       2048 kB\n", **files}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return str(root)
+
+
+# (package, core) of each logical processor; cpus, sockets, cores per socket, threads per core
+TOPOLOGIES: list[tuple[list[tuple[int, int]], tuple[int, int, int, int]]] = [
+    ([(0, 0), (0, 1)], (2, 1, 2, 1)),
+    ([(0, 0), (0, 0), (0, 1), (0, 1), (1, 0), (1, 0), (1, 1), (1, 1)], (8, 2, 2, 2)),
+    ([(-1, 0), (-1, 1), (-1, 2)], (3, 1, 3, 1)),
+    ([(0, 0), (0, 0), (0, 1)], (3, 1, 2, 0)),
+    ([(0, 0), (0, 1), (1, 0)], (3, 2, 0, 1)),
+    ([(36, 4), (40, 4)], (2, 2, 1, 1)),
+    ([], (0, 0, 0, 0)),
+]
+
+
+@pytest.mark.parametrize(("cpus", "wanted"), TOPOLOGIES)
+def test_processors_as_a_scheduler_counts_them(cpus: list[tuple[int, int]], wanted: tuple[int, int, int, int], tmp_path: Path) -> None:
+    root = machine_tree(tmp_path, cpus)
+    values = probe_machine.act(System(), filled(probe_machine.SPEC, root=root), False).values
+    assert (values["cpus"], values["sockets"], values["cores_per_socket"], values["threads_per_core"]) == wanted
+    assert values["memory"] == 2048 * 1024
+
+
+def test_files_of_gpus_in_their_order_and_of_nccl_in_its_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {f"dev/nvidia{name}": "" for name in ("10", "2", "0", "ctl", "-uvm", "0x")}
+    root = machine_tree(tmp_path, [], **files, **{"etc/nccl.conf": "A=1\n", "home/ops/.nccl.conf": "A=2\n", "mine": "A=3\n"})
+    monkeypatch.setenv("HOME", "/home/ops")
+    values = probe_machine.act(System(), filled(probe_machine.SPEC, root=root), False).values
+    assert values["gpu_files"] == ["/dev/nvidia0", "/dev/nvidia2", "/dev/nvidia10"]
+    assert [file["path"] for file in values["nccl_conf"]] == ["/home/ops/.nccl.conf", "/etc/nccl.conf"]
+    monkeypatch.setenv("NCCL_CONF_FILE", "/mine")
+    values = probe_machine.act(System(), filled(probe_machine.SPEC, root=root), False).values
+    assert values["nccl_conf"] == [{"path": "/mine", "text": "A=3\n"}, {"path": "/etc/nccl.conf", "text": "A=1\n"}]
+
+
+def test_this_machine_as_slurmd_sees_it() -> None:
+    """slurmd -C prints the line that it would want for the machine it runs on."""
+    slurmd = shutil.which("slurmd") or "/usr/sbin/slurmd"
+    line = subprocess.run([slurmd, "-C"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    said = dict(word.split("=", 1) for word in line.split())
+    values = probe_machine.act(System(), filled(probe_machine.SPEC), False).values
+    assert [values["cpus"], values["sockets"], values["cores_per_socket"], values["threads_per_core"], values["memory"] // 2**20] == [
+        int(said[key]) for key in ("CPUs", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore", "RealMemory")
+    ]
