@@ -12,8 +12,9 @@ from nodectl.engine.run import RunResult
 from nodectl.engine.targets import become_of, needed_become, target_of
 from nodectl.handoff.write import write_handoff
 from nodectl.lang.task import Become
-from nodectl.verify.stage import Node, verify
+from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import Suite, SuiteError, load_suite
+from nodectl.verify.trial import Node
 
 
 def nodes_of(result: RunResult, options: Options) -> list[Node]:

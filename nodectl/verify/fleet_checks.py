@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from nodectl.verify.judge import Expectation
 from nodectl.verify.measurement import Measurement
-from nodectl.verify.members import Clock
+from nodectl.verify.members import Clock, NodeFacts
 from nodectl.verify.reading import Reading, unknown
+from nodectl.verify.suite_load import SuiteStep
 
 
 def same(name: str, unit: str, method: str, values: Mapping[str, float | str], consequence: str) -> Reading:
@@ -61,3 +62,30 @@ def clocks(found: Mapping[str, Clock], most: float) -> Reading:
         measurement = Measurement("clock.offset", value, "s", (host,), "probe_clock", {"uncertainty_s": clock.uncertainty})
         reading.add(measurement, Expectation("clock.offset", "at_most", most, "s", "middle of all clocks; logs and file times are compared over nodes", host))
     return reading
+
+
+def _routes(facts: Mapping[str, NodeFacts], step: SuiteStep) -> list[Reading]:
+    mtus = {host: float(one.mtu) for host, one in facts.items() if one.mtu}
+    return [
+        same("network.mtu", "count", "route to the peers", mtus, "small messages pass and large ones hang"),
+        duplicates({host: one.address for host, one in facts.items() if one.address}),
+    ]
+
+
+def _clocks(facts: Mapping[str, NodeFacts], step: SuiteStep) -> list[Reading]:
+    return [clocks({host: one.clock for host, one in facts.items() if one.clock}, step.option("max_offset"))]
+
+
+def _fabrics(facts: Mapping[str, NodeFacts], step: SuiteStep) -> list[Reading]:
+    kinds: dict[str, float | str] = {host: one.fabric for host, one in facts.items() if one.fabric}
+    return [same("fabric.same", "text", "fabric_facts", kinds, "NCCL hangs when nodes choose different networks")]
+
+
+def _gpus(facts: Mapping[str, NodeFacts], step: SuiteStep) -> list[Reading]:
+    counts = {host: float(one.gpus) for host, one in facts.items() if one.torch}
+    return [same("torch.gpus", "count", "torch.cuda.device_count", counts, "a job of equal nodes cannot use them")]
+
+
+# By kind of step: what is held against each other once every node went through it. The nodes are those that still answer.
+Compare = Callable[[Mapping[str, NodeFacts], SuiteStep], list[Reading]]
+COMPARE: Mapping[str, Compare] = {"route": _routes, "clock": _clocks, "fabric": _fabrics, "torch": _gpus}

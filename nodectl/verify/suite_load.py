@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nodectl.verify.kinds import KINDS, MAY_BE_ZERO
 from nodectl.verify.units import UnitError, quantity
 
 
@@ -17,13 +18,15 @@ class SuiteError(ValueError):
 
 @dataclass(frozen=True)
 class SuiteStep:
-    """One check. ``deadline`` in seconds; ``sizes`` in bytes, ascending; ``options`` hold what else the kind takes, in base units."""
+    """One check. ``deadline`` in seconds; ``sizes`` in bytes, ascending; ``options`` hold what else the kind takes, in base units,
+    ``words`` its lists of words."""
 
     kind: str
     deadline: float
     sizes: tuple[int, ...] = ()
     gpu_sizes: tuple[int, ...] = ()
     options: Mapping[str, float] = field(default_factory=dict)
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def option(self, name: str) -> float:
         return self.options[name]
@@ -42,23 +45,6 @@ class Suite:
 
 # In seconds. A step that may take longer bounds nothing: whoever waits has gone home.
 LONGEST = 86_400.0
-_RANKS = {"iterations": "count", "warmup": "count", "timeout": "s"}
-# Per kind: options and their base unit; all of them must be given, so that a suite's file says everything it does.
-_KINDS: Mapping[str, Mapping[str, str]] = {
-    "login": {}, "fabric": {}, "route": {}, "mounts": {}, "torch": {},
-    "clock": {"max_offset": "s"},
-    "node_all_reduce": _RANKS, "pairs": {**_RANKS, "rounds": "count"}, "all_reduce": _RANKS,
-    "scratch": {"size": "B", "gpu_size": "B", "runtime": "s"},
-    "phases": {"model_size": "B", "checkpoint_size": "B", "batches": "count", "batch_size": "B"},
-}
-_SIZED = {"node_all_reduce": ("gpu_sizes",), "pairs": ("sizes", "gpu_sizes"), "all_reduce": ("sizes", "gpu_sizes")}
-
-# What a step cannot do without: which address and interpreter a group uses, and whether the folder to be measured is a mount.
-_FIRST: Mapping[str, frozenset[str]] = {
-    "node_all_reduce": frozenset(["torch"]), "pairs": frozenset(["route", "torch"]), "all_reduce": frozenset(["route", "torch"]),
-    "scratch": frozenset(["mounts"]), "phases": frozenset(["mounts"]),
-}
-
 
 def load_suite(name_or_path: str) -> Suite:
     """A shipped suite by name, or a TOML file by path. Raises SuiteError."""
@@ -91,21 +77,23 @@ def suite_of(text: str, name: str) -> Suite:
     if doubled:
         raise SuiteError(f"suite {name}: {', '.join(doubled)} stands there twice")
     for number, step in enumerate(steps):
-        missing = _FIRST.get(step.kind, frozenset()) - {earlier.kind for earlier in steps[:number]}
+        missing = KINDS[step.kind].after - {earlier.kind for earlier in steps[:number]}
         if missing:
             raise SuiteError(f"suite {name}: {step.kind} needs what {' and '.join(sorted(missing))} finds out: put that step before it")
     return Suite(name, str(tables.get("summary", "")), steps, text)
 
 
 def _step(entry: Mapping[str, Any], where: str) -> SuiteStep:
-    kind = str(entry.get("kind", ""))
-    if kind not in _KINDS:
-        raise SuiteError(f"{where}: unknown kind {kind!r}; expected one of {', '.join(_KINDS)}")
-    sized = _SIZED.get(kind, ())
-    _check_names(entry, {"kind", "deadline", *_KINDS[kind], *sized}, f"{where} ({kind})")
-    options = {key: _positive(entry[key], base, f"{where} ({kind}): {key}", 0 if key == "warmup" else 1e-9) for key, base in _KINDS[kind].items()}
-    lists = {key: _sizes(entry[key], f"{where} ({kind}): {key}") for key in sized}
-    return SuiteStep(kind, _positive(entry["deadline"], "s", f"{where} ({kind}): deadline"), lists.get("sizes", ()), lists.get("gpu_sizes", ()), options)
+    name = str(entry.get("kind", ""))
+    if name not in KINDS:
+        raise SuiteError(f"{where}: unknown kind {name!r}; expected one of {', '.join(KINDS)}")
+    kind, at = KINDS[name], f"{where} ({name})"
+    _check_names(entry, {"kind", "deadline", *kind.options, *kind.sized, *kind.words}, at)
+    options = {key: _positive(entry[key], base, f"{at}: {key}", 0 if key in MAY_BE_ZERO else 1e-9) for key, base in kind.options.items()}
+    lists = {key: _sizes(entry[key], f"{at}: {key}") for key in kind.sized}
+    words = {key: _words(entry[key], allowed, f"{at}: {key}") for key, allowed in kind.words.items()}
+    deadline = _positive(entry["deadline"], "s", f"{at}: deadline")
+    return SuiteStep(name, deadline, lists.get("sizes", ()), lists.get("gpu_sizes", ()), options, words)
 
 
 def _check_names(entry: Mapping[str, Any], known: set[str], where: str) -> None:
@@ -118,6 +106,12 @@ def _sizes(value: object, where: str) -> tuple[int, ...]:
     if not isinstance(value, list) or not value:
         raise SuiteError(f'{where} is {value!r}; expected a list of sizes such as ["1 MiB", "8 MiB"]')
     return tuple(sorted(int(_positive(size, "B", where, 1)) for size in value))
+
+
+def _words(value: object, allowed: tuple[str, ...], where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or any(word not in allowed for word in value) or len(set(value)) < len(value):
+        raise SuiteError(f"{where} is {value!r}; expected a list of some of {', '.join(allowed)}, each once")
+    return tuple(value)
 
 
 def _positive(value: object, base: str, where: str, least: float = 1e-9) -> float:

@@ -15,8 +15,9 @@ from nodectl.handoff.write import write_handoff
 from nodectl.lab.plan import TORCH_PYTHON
 from nodectl.transport.channel import Limits, Target
 from nodectl.transport.pool import Pool
-from nodectl.verify.stage import Node, verify
+from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import Suite, load_suite
+from nodectl.verify.trial import Node
 from nodectl.wire.event import Event
 from tests.conftest import Lab
 from tests.verify.fleet import Seen

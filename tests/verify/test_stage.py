@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nodectl.transport.channel import Unreachable
-from nodectl.verify import gang, session
+from nodectl.verify import gang, session, stage
 from nodectl.verify.measurement import Verdict
 from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import load_suite, suite_of
@@ -284,19 +284,13 @@ def test_the_roles_environment_is_found_where_the_inventory_names_no_interpreter
     assert seen.of("node", "n1")[0].data["torch_python"] == "/opt/nodectl/torch/bin/python"
 
 
-def test_a_step_without_a_trace_is_unknown() -> None:
+def test_a_step_without_a_trace_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The guard behind all checks: here a step whose function forgets the node."""
-    from nodectl.verify import stage
-
-    class Forgetful(stage._Stage):
-        def cover(self, hosts: Any, kind: str) -> None:
-            return None
-
+    monkeypatch.setattr(stage, "GROUPS", {"node_all_reduce": lambda trial, step: None})
     nodes = healthy("n1")
     seen = Seen()
     suite = suite_of('[[step]]\nkind = "torch"\ndeadline = 9\n[[step]]\nkind = "node_all_reduce"\ndeadline = 9\ngpu_sizes = ["1 GiB"]\niterations = 1\nwarmup = 0\ntimeout = 5\n', "x")
-    found = Forgetful([node_of(nodes[0])], suite, FakeFleet(*nodes), seen, stage.NO_TERMS).run()
-    assert found == {"n1": "unknown"}
+    assert verify([node_of(nodes[0])], suite, FakeFleet(*nodes), seen) == {"n1": "unknown"}
     assert "node_all_reduce: was not run on this node" in seen.reasons("n1")
 
 
