@@ -76,9 +76,9 @@ def board(root: str = "/") -> Facts:
 
 def virtualization(root: str = "/") -> Facts:
     """Container before machine, as Ansible: role is guest, host or NA."""
-    container = _container(root)
-    if container:
-        return _virtual(container, "guest")
+    found = container(root)
+    if found:
+        return _virtual(found, "guest")
     vendor = f"{text(os.path.join(root, 'sys/class/dmi/id/sys_vendor'))} {text(os.path.join(root, 'sys/class/dmi/id/product_name'))}"
     found = next((kind for word, kind in _HYPERVISORS if word in vendor), "")
     if not found and re.search(r"^flags\s*:.*\bhypervisor\b", _long(os.path.join(root, "proc/cpuinfo")), re.MULTILINE):
@@ -88,7 +88,8 @@ def virtualization(root: str = "/") -> Facts:
     return _virtual("kvm", "host") if os.path.exists(os.path.join(root, "sys/module/kvm")) else _virtual("NA", "NA")
 
 
-def _container(root: str) -> str:
+def container(root: str) -> str:
+    """The kind of container that this is; "" outside of one."""
     if os.path.exists(os.path.join(root, ".dockerenv")):
         return "docker"
     if os.path.exists(os.path.join(root, "run/.containerenv")):
