@@ -234,13 +234,12 @@ class Dialer:
         return self._link
 
     def dial(self) -> Link:
-        """Raises Unreachable; nothing stays open then."""
-        try:
+        """Raises Unreachable; nothing stays open then, whatever ended it."""
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._link.close)
             for index, hop in enumerate(self._hops):
                 self._pass(index, hop)
-        except BaseException:
-            self._link.close()
-            raise
+            undo.pop_all()
         return self._link
 
     def _pass(self, index: int, hop: Hop) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import time
@@ -94,16 +95,17 @@ class AgentChannel:
             if step.id in self._pending:
                 raise ValueError(f"step id {step.id} is already on its way to {self.host}")
             self._pending[step.id] = sent
-        try:
+        with contextlib.ExitStack() as undo:  # not for our own errors only: a blob's file may be unreadable, and a frame too large
+            undo.callback(self._forget, step.id)
             for name, source in (blobs or {}).items():
                 self._send_blob(step.blobs[name], source)
             self._send({"t": "step", "step": step.to_json()})
-        except BaseException:
-            # Not only our own errors: a blob's file may be unreadable, and a frame too large.
-            with self._state:
-                self._pending.pop(step.id, None)
-            raise
+            undo.pop_all()
         return sent
+
+    def _forget(self, step_id: int) -> None:
+        with self._state:
+            self._pending.pop(step_id, None)
 
     def cancel(self, step_id: int) -> None:
         try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from tests import ansible_forks
 from tests.engine.playing import Case, cases, write_tree
 from tests.engine.questions import PAIRS, PLACES, WAYS, made_cases, name_of
 
@@ -53,8 +53,7 @@ def ask(asked: Sequence[Case], folder: Path) -> dict[str, Answer]:
         "ANSIBLE_CALLBACK_PLUGINS": str(ORACLE), "ANSIBLE_LOCALHOST_WARNING": "False", "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
         "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
     }  # fmt: skip
-    questions = json.dumps([[str(folder / case.name), case.arguments] for case in asked])
-    subprocess.run([sys.executable, str(ORACLE / "drive.py")], env=environment, input=questions, text=True, timeout=DEADLINE, check=True)
+    ansible_forks.ask("playbook", [(str(folder / case.name), case.arguments) for case in asked], environment, DEADLINE)
     silent = [f"{case.name}: {(folder / case.name / 'output.txt').read_text()}" for case in asked if not (folder / case.name / "sequence.jsonl").exists()]
     assert not silent, "ansible-playbook ran nothing: " + "\n".join(silent)
     return {case.name: {"digest": digest(case), **read_answer(folder / case.name)} for case in asked}

@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +23,7 @@ from nodectl.diagnostics.model import Collector
 from nodectl.inventory.load import load_inventory
 from nodectl.inventory.model import Inventory
 from nodectl.lang.document import bare
+from tests import ansible_forks
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "answers.json"
@@ -65,8 +64,7 @@ def ask(asked: Sequence[Case], folder: Path) -> dict[str, Any]:
     for case in asked:
         case.write(folder / case.name)
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", "ANSIBLE_CONFIG": str(folder / "ansible.cfg")}
-    questions = json.dumps([[str(folder / case.name), case.sources] for case in asked])
-    subprocess.run([sys.executable, str(HERE / "oracle_drive.py")], env=environment, input=questions, text=True, timeout=DEADLINE, check=True, capture_output=True)
+    ansible_forks.ask("inventory", [(str(folder / case.name), case.sources) for case in asked], environment, DEADLINE)
     return {case.name: {"digest": case.digest, "listed": json.loads((folder / case.name / "listed.json").read_text("utf-8"))} for case in asked}
 
 
