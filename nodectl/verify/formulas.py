@@ -34,8 +34,8 @@ def _twice(n: int) -> float:
 # What S in algbw = S / t counts: "rank" = bytes of one rank's buffer, "total" = that times n (nccl-tests sizes gather-like
 # collectives by the sum over all ranks).
 _FACTOR: Mapping[str, Callable[[int], float]] = MappingProxyType({
-    "all_reduce": _twice, "reduce_scatter": _share, "all_gather": _share, "all_to_all": _share, "all_to_allv": _share,
-    "gather": _share, "scatter": _share, "broadcast": _one, "reduce": _one, "send_recv": _one, "hypercube": _one,
+    "all_reduce": _twice, "reduce_scatter": _share, "all_gather": _share, "alltoall": _share, "alltoallv": _share,
+    "gather": _share, "scatter": _share, "broadcast": _one, "reduce": _one, "sendrecv": _one, "hypercube": _one,
 })
 _TOTAL = frozenset(["reduce_scatter", "all_gather", "gather", "scatter"])
 

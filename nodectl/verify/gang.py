@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ INIT_TIMEOUT = 40.0
 PORT_DEADLINE = 10.0
 # Of all measuring time of one size; two sizes and the checks of values fit into the shipped deadlines.
 BUDGET = 10.0
+# Of a step's deadline, what a sweep may begin new sizes in: the rest is for starting, and for the size that is under way then.
+SWEEP_SHARE = 0.6
 _TAKEN = ("EADDRINUSE", "address already in use", "Address already in use")
 
 
@@ -39,6 +41,41 @@ class Member:
     @property
     def host(self) -> str:
         return self.session.host
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operation on some sizes, as workloads/collective.py takes it. ``budget`` are the seconds that the timed runs of one size may take;
+    ``keep`` brings every iteration's time back instead of their mean."""
+
+    op: str
+    sizes: tuple[int, ...]
+    dtype: str = "float32"
+    redop: str = "sum"
+    root: int = 0
+    in_place: bool = True
+    warmup: int = 1
+    iterations: int = 20
+    budget: float = BUDGET
+    keep: bool = False
+
+
+@dataclass(frozen=True)
+class Program:
+    """What one start of a group does. ``deadline`` bounds all of it, ``timeout`` one operation, ``until`` is when no new size begins (s; 0:
+    never); ``pace`` are rounds of fixed work that show which rank is slow."""
+
+    cases: tuple[Case, ...]
+    deadline: float
+    timeout: float
+    pace: int = 0
+    until: float = 0.0
+
+
+def all_reduce_program(step: SuiteStep, sizes: Sequence[int]) -> Program:
+    """All-reduce of ``sizes`` (bytes), every iteration kept."""
+    case = Case("all_reduce", tuple(sizes), warmup=int(step.option("warmup")), iterations=int(step.option("iterations")), keep=True)
+    return Program((case,), step.deadline, step.option("timeout"))
 
 
 @dataclass(frozen=True)
@@ -66,14 +103,19 @@ class GangResult:
 
 
 def run_gang(members: Sequence[Member], step: SuiteStep, sizes: Sequence[int]) -> GangResult:
-    """All-reduce over ``members``, the first one holding the rendezvous. A port that was taken meanwhile is tried once more."""
-    result = _attempt(members, step, sizes)
+    """All-reduce over ``members``."""
+    return run_program(members, all_reduce_program(step, sizes))
+
+
+def run_program(members: Sequence[Member], program: Program) -> GangResult:
+    """``program`` over ``members``, the first one holding the rendezvous. A port that was taken meanwhile is tried once more."""
+    result = _attempt(members, program)
     if any(word in reason for reason in (*result.errors.values(), *result.blamed.values()) for word in _TAKEN):
-        result = _attempt(members, step, sizes)
+        result = _attempt(members, program)
     return result
 
 
-def _attempt(members: Sequence[Member], step: SuiteStep, sizes: Sequence[int]) -> GangResult:
+def _attempt(members: Sequence[Member], program: Program) -> GangResult:
     master = members[0]
     ranks = sum(member.nproc for member in members)
     try:
@@ -85,8 +127,8 @@ def _attempt(members: Sequence[Member], step: SuiteStep, sizes: Sequence[int]) -
     except Garbled as garbled:
         return GangResult(GroupOutput(), ranks, blamed={master.host: str(garbled)})
     with ThreadPoolExecutor(len(members), thread_name_prefix="gang") as pool:
-        orders = [_order(members, index, port, step, sizes) for index in range(len(members))]
-        jobs = [pool.submit(_one, member, order, step.deadline) for member, order in zip(members, orders, strict=True)]
+        orders = [_order(members, index, port, program) for index in range(len(members))]
+        jobs = [pool.submit(_one, member, order, program.deadline) for member, order in zip(members, orders, strict=True)]
         results = {member.host: job.result() for member, job in zip(members, jobs, strict=True)}
     return _together(members, results, ranks)
 
@@ -108,15 +150,15 @@ def _one(member: Member, order: Mapping[str, Any], deadline: float) -> Outcome |
         return gone
 
 
-def _order(members: Sequence[Member], index: int, port: int, step: SuiteStep, sizes: Sequence[int]) -> dict[str, Any]:
+def _order(members: Sequence[Member], index: int, port: int, program: Program) -> dict[str, Any]:
     member = members[index]
     config = {
         "backend": member.backend, "master": members[0].address, "port": port, "node_rank": index, "nodes": len(members), "nproc": member.nproc,
-        "sizes": list(sizes), "warmup": int(step.option("warmup")), "iterations": int(step.option("iterations")), "budget": BUDGET,
-        "timeout": step.option("timeout"), "init_timeout": min(INIT_TIMEOUT, step.deadline / 2),
+        "timeout": program.timeout, "init_timeout": min(INIT_TIMEOUT, program.deadline / 2), "until": program.until, "pace": program.pace,
+        "cases": [asdict(case) for case in program.cases],
     }
     return {
-        "python": member.python, "source": workload_source("collective"), "argv": [json.dumps(config)], "timeout": step.deadline,
+        "python": member.python, "source": workload_source("collective"), "argv": [json.dumps(config)], "timeout": program.deadline,
         "env": {**member.env, **rank_env(member)},
     }
 

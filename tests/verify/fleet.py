@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from nodectl.transport.channel import BecomeTarget, Lost, Target, Unreachable
+from nodectl.verify.formulas import bandwidth
 from nodectl.verify.trial import Node
 from nodectl.wire.event import Event
 from nodectl.wire.outcome import Outcome
@@ -24,7 +25,7 @@ Answer = Callable[["FakeNode", dict[str, Any]], Outcome]
 @dataclass
 class FakeNode:
     """One node. ``speed`` of its link in B/s; ``gone_at``: the module during which the line breaks, and how often it works before;
-    ``answers`` replaces what a probe says; ``disturbed_in``: groups, counted from 1, in which other load takes nine tenths of its speed."""
+    ``answers`` replaces what a probe says; ``pace`` is the share of a core that its ranks get; ``disturbed_in``: groups, counted from 1, in which other load takes nine tenths of its speed."""
 
     name: str
     speed: float = FAST
@@ -36,6 +37,7 @@ class FakeNode:
     variables: dict[str, Any] = field(default_factory=dict)
     dies_in_groups_of: int = 0
     corrupts: bool = False
+    pace: float = 1.0
     disturbed_in: frozenset[int] = frozenset()
     groups_joined: int = 0
     asked: list[str] = field(default_factory=list)
@@ -159,11 +161,25 @@ class FakeFleet:
         if rank == 0:
             self.groups.append(tuple(member.name for member in members))
         lines = [{"kind": "ready", "rank": rank, "torch": "2.13", "device": "cpu"}]
-        for size in config["sizes"]:
-            seconds = size * 2 * (count - 1) / count / min([own, *(member.speed for member in members)])
-            wrong = 3 if any(member.corrupts for member in members) else 0
-            lines.append({"kind": "result", "rank": rank, "bytes": size, "seconds": [seconds] * 3, "correct": not wrong, "wrong": wrong})
+        wrong = 3 if any(member.corrupts for member in members) else 0
+        lines += results(config, rank, min([own, *(member.speed for member in members)]), wrong)
+        if config["pace"]:
+            # Work of 20 ms at full pace; all wait for the slowest.
+            host, slowest = 0.02 / node.pace, 0.02 / min(member.pace for member in members)
+            times = {"host": host, "cpu": 0.02, "wait": slowest - host + 1e-4}
+            lines.append({"kind": "pace", "rank": rank, "device": [], **{name: [time] * config["pace"] for name, time in times.items()}})
         return said(0, *lines)
+
+
+def results(config: Mapping[str, Any], rank: int, busbw: float, wrong: int = 0) -> list[dict[str, Any]]:
+    """What a rank says of each case and size when the group runs at ``busbw`` (B/s)."""
+    ranks = config["nodes"] * config["nproc"]
+    lines: list[dict[str, Any]] = []
+    for number, case in enumerate(config["cases"]):
+        for size in case["sizes"]:
+            seconds = size / busbw * (bandwidth(case["op"], size, ranks, 1.0).busbw / size if ranks > 1 else 1.0)
+            lines.append({"kind": "result", "rank": rank, "case": number, "bytes": size, "count": size // 4, "seconds": [seconds] * 3, "wrong": wrong})
+    return lines
 
 
 def said(rc: int, *lines: Mapping[str, Any]) -> Outcome:

@@ -15,13 +15,13 @@ TABLE = [
     ("all_reduce", 10**9, 4, 1.0, 1.0, 1.5),
     ("reduce_scatter", 8 * 10**9, 8, 1.0, 8.0, 7.0),
     ("all_gather", 8 * 10**9, 8, 1.0, 8.0, 7.0),
-    ("all_to_all", 4 * 10**9, 4, 2.0, 2.0, 1.5),
-    ("all_to_allv", 4 * 10**9, 4, 2.0, 2.0, 1.5),
+    ("alltoall", 4 * 10**9, 4, 2.0, 2.0, 1.5),
+    ("alltoallv", 4 * 10**9, 4, 2.0, 2.0, 1.5),
     ("gather", 4 * 10**9, 4, 1.0, 4.0, 3.0),
     ("scatter", 4 * 10**9, 4, 1.0, 4.0, 3.0),
     ("broadcast", 10**9, 16, 0.1, 10.0, 10.0),
     ("reduce", 10**9, 16, 0.1, 10.0, 10.0),
-    ("send_recv", 10**9, 2, 0.1, 10.0, 10.0),
+    ("sendrecv", 10**9, 2, 0.1, 10.0, 10.0),
     ("hypercube", 10**9, 4, 0.1, 10.0, 10.0),
 ]
 
@@ -56,7 +56,7 @@ def test_unknown_collective() -> None:
 
 @pytest.mark.parametrize(
     ("collective", "total"),
-    [("all_reduce", 100), ("broadcast", 100), ("all_gather", 800), ("reduce_scatter", 800), ("all_to_all", 100), ("gather", 800), ("scatter", 800)],
+    [("all_reduce", 100), ("broadcast", 100), ("all_gather", 800), ("reduce_scatter", 800), ("alltoall", 100), ("gather", 800), ("scatter", 800)],
 )
 def test_message_bytes_of_one_piece(collective: str, total: int) -> None:
     assert message_bytes(collective, 100, 8) == total

@@ -23,7 +23,7 @@ from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import SuiteStep, load_suite
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.step import Step
-from tests.verify.fleet import FakeFleet, FakeNode, Seen, fabric, fio, node_of, said, storage
+from tests.verify.fleet import FakeFleet, FakeNode, Seen, fabric, fio, node_of, results, said, storage
 
 GB = 1e9
 SIZE = 16 * 2**30
@@ -134,11 +134,13 @@ def test_the_order_to_each_node() -> None:
     run_gang(members(connections, "n1", "n2", nproc=2, backend="nccl", NCCL_DEBUG="WARN", MINE="1"), STEP, (SIZE,))
     configs = sorted((json.loads(order["argv"][0]) for order in connections.orders), key=lambda config: int(config["node_rank"]))
     assert [(config["node_rank"], config["nodes"], config["nproc"], config["master"], config["backend"]) for config in configs] == [(0, 2, 2, "10.0.0.1", "nccl"), (1, 2, 2, "10.0.0.1", "nccl")]
-    assert all(config["sizes"] == [SIZE] and config["iterations"] == 3 and config["init_timeout"] == 30.0 for config in configs)
+    (case,) = configs[0]["cases"]
+    assert (case["op"], case["sizes"], case["iterations"], case["warmup"], case["keep"], case["in_place"]) == ("all_reduce", [SIZE], 3, 1, True, True)
+    assert all(config["cases"] == [case] and config["init_timeout"] == 30.0 for config in configs)
     env = connections.orders[0]["env"]
     # what must be seen of NCCL is not the site's to switch off; what the site adds stays
     assert (env["NCCL_DEBUG"], env["NCCL_SOCKET_IFNAME"], env["MINE"]) == ("INFO", "=eth0", "1")
-    assert connections.orders[0]["source"].startswith('"""All-reduce over a group of nodes')
+    assert connections.orders[0]["source"].startswith('"""Collectives over a group of nodes')
 
 
 @pytest.mark.parametrize(("backend", "keys"), [("gloo", {"OMP_NUM_THREADS", "GLOO_SOCKET_IFNAME", "TORCH_CPP_LOG_LEVEL"}), ("nccl", {"NCCL_SOCKET_IFNAME", "NCCL_DEBUG_FILE"})])
@@ -230,8 +232,8 @@ def test_pairs_reading_of_every_kind_of_finding() -> None:
     """Best pair; a node at fault without any figure measures 0; nobody left to measure with is unknown; who is gone is not judged."""
     people = members(None, "n1", "n2", "n3", "n4", "n5")
     found = PairsOutcome(gone={"n5": Gone("lost", "x")}, findings={
-        "n1": Finding("n1", "none", 400 * GB, 200 * GB, "half of the median", "d"), "n2": Finding("n2", "node", None, 200 * GB, "half of the median", "no figure (died)"),
-        "n3": Finding("n3", "unclear", 1.0, 200 * GB, "half of the median", "d"),
+        "n1": Finding("n1", "none", 400 * GB, 200 * GB, "half of the median", "d", 400 * GB), "n2": Finding("n2", "node", None, 200 * GB, "half of the median", "no figure (died)"),
+        "n3": Finding("n3", "unclear", 400 * GB, 200 * GB, "half of the median", "d", 1.0),
     })
     reading = pairs_reading(found, people, STEP, fleet())
     checks = {check.host: check for check in judge(reading.measurements, (), reading.expectations)}
@@ -268,16 +270,13 @@ def gpu(inside: float = 470 * GB, between: float = 450 * GB, count: int = 8, net
         alone = config["nodes"] == 1
         if alone and rc_inside:
             return outcome(rc=rc_inside, stderr="Xid 79: GPU has fallen off the bus")
-        world, first = config["nodes"] * config["nproc"], config["node_rank"] * config["nproc"]
+        first = config["node_rank"] * config["nproc"]
         lines: list[dict[str, Any]] = []
-        for size in config["sizes"]:
-            seconds = size * 2 * (world - 1) / world / (inside if alone else between)
-            wrong = wrong_inside if alone else 0
-            for rank in range(first, first + config["nproc"]):
-                if skip and alone:
-                    lines.append({"kind": "skipped", "rank": rank, "bytes": size, "reason": "does not fit beside what fills the GPU"})
-                else:
-                    lines.append({"kind": "result", "rank": rank, "bytes": size, "seconds": [seconds], "correct": not wrong, "wrong": wrong})
+        for rank in range(first, first + config["nproc"]):
+            if skip and alone:
+                lines.append({"kind": "skipped", "rank": rank, "case": 0, "bytes": SIZE, "reason": "does not fit beside what fills the GPU"})
+            else:
+                lines += results(config, rank, inside if alone else between, wrong_inside if alone else 0)
         found = said(0, *lines)
         found.values["stderr"] = f"n:1:1 [0] NCCL INFO Using network {network}\n"
         return found

@@ -23,6 +23,7 @@ from nodectl.verify.parse.workload import group_output, records
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.step import Step
 
+pytestmark = pytest.mark.servers
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed: pip install 'nodectl[torch]'")
 FOLDER = Path(gang.__file__).parent / "workloads"
 
@@ -33,10 +34,15 @@ def run(python: str, source: str, *argv: str, timeout: float = 30.0, **env: str)
 
 def config(rank: int, port: int, **changes: Any) -> str:
     plain = {
-        "backend": "gloo", "master": "127.0.0.1", "port": port, "node_rank": rank, "nodes": 2, "nproc": 1, "sizes": [4096, 1 << 20], "warmup": 1, "iterations": 3,
-        "budget": 5.0, "timeout": 10.0, "init_timeout": 20.0,
+        "backend": "gloo", "master": "127.0.0.1", "port": port, "node_rank": rank, "nodes": 2, "nproc": 1, "cases": [case("all_reduce", [4096, 1 << 20])],
+        "timeout": 10.0, "init_timeout": 20.0,
     }
     return json.dumps({**plain, **changes})
+
+
+def case(op: str, sizes: list[int], **changes: Any) -> dict[str, Any]:
+    plain = {"op": op, "dtype": "float32", "redop": "sum", "root": 0, "in_place": True, "sizes": sizes, "warmup": 1, "iterations": 3, "budget": 5.0, "keep": True}
+    return {**plain, **changes}
 
 
 def group(*configs: str) -> list[Outcome]:
@@ -63,15 +69,14 @@ def test_two_nodes_of_two_ranks_reduce_and_check_every_value() -> None:
 # One interpreter for three looks, because importing torch takes longer than all of them: what it has, a sum that is off by one value
 # in one place, and a rank that never comes.
 THREE_LOOKS = """
-class Broken(Rank):
-    pass
+given = case_of()
+values = Values(given, 2, 0)
 plain = dist.all_reduce
 def all_reduce(buffer, op=None):
-    for step in range(PERIOD):
-        buffer[step::PERIOD] = float(3 * (step + 1))
+    fill(buffer, values.expected())
     buffer[5] += 1
 dist.all_reduce = all_reduce
-say("looked", wrong=Broken(json.loads(sys.argv[1]), 0).checked(torch.zeros(70)))
+say("looked", wrong=Operation(given, 280, 0, 2, torch.device("cpu")).checked(0))
 dist.all_reduce = plain
 say("ended", code=main())
 """
@@ -80,7 +85,8 @@ say("ended", code=main())
 @needs_torch
 def test_facts_wrong_values_and_a_rank_that_never_comes() -> None:
     facts, collective = (gang.workload_source(name) for name in ("torch_facts", "collective"))
-    text = facts + "\n" + collective.replace("from __future__ import annotations", "").replace('if __name__ == "__main__":', "if False:") + THREE_LOOKS
+    looks = THREE_LOOKS.replace("case_of()", repr(case("all_reduce", [280])))
+    text = facts + "\n" + collective.replace("from __future__ import annotations", "").replace('if __name__ == "__main__":', "if False:") + looks
     outcome = run(sys.executable, text, config(0, free_port(), init_timeout=1.0))
     found = {record["kind"]: record for record in records(outcome.values["stdout"])}
     assert set(found) == {"torch", "looked", "missing", "error", "ended"}, outcome.values["stderr"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from nodectl.verify.formulas import Bandwidth, bandwidth, median
 
@@ -15,21 +15,42 @@ MARK = "NODECTL "
 
 @dataclass(frozen=True)
 class SizeResult:
-    """One message size that *all* ranks measured. ``seconds`` per iteration: the slowest rank's time; ``wrong`` values in all."""
+    """One message size that *all* ranks measured. ``bytes`` is nccl-tests' size, ``count`` its number of elements (0: not said).
+
+    ``seconds`` are the iterations of the slowest rank (only their mean in a sweep), ``ranks`` every rank's mean (s) in order of ranks;
+    ``wrong`` are the wrong values of all ranks together.
+    """
 
     bytes: int
     seconds: tuple[float, ...]
     wrong: int
+    ranks: tuple[float, ...] = ()
+    count: int = 0
+
+    def time(self, statistic: str) -> float:
+        """Seconds of one operation: the ``mean`` or ``median`` iteration of the slowest rank."""
+        return median(self.seconds) if statistic == "median" else mean(self.seconds)
 
     def bandwidth(self, collective: str, ranks: int, statistic: str) -> Bandwidth:
-        """algbw and busbw (B/s) of the ``mean`` or ``median`` iteration. Raises Undefined for one rank."""
-        time = median(self.seconds) if statistic == "median" else sum(self.seconds) / len(self.seconds)
-        return bandwidth(collective, self.bytes, ranks, time)
+        """algbw and busbw (B/s). Raises Undefined for one rank."""
+        return bandwidth(collective, self.bytes, ranks, self.time(statistic))
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds per round of fixed work without network of one rank: on the host's core (``host``), of which it really had the core (``cpu``),
+    on the GPU (``device``, empty without one), and the time it then waited for the slowest (``wait``)."""
+
+    host: tuple[float, ...]
+    cpu: tuple[float, ...]
+    device: tuple[float, ...]
+    wait: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class GroupOutput:
-    """``missing`` are ranks that never came to the rendezvous; ``errors`` are texts by rank; ``ready`` are ranks that connected."""
+    """``sizes`` are those of the first case, ``cases`` those of each by its number; ``missing`` are ranks that never came to the rendezvous;
+    ``errors`` are texts by rank; ``ready`` are ranks that connected; ``unsupported`` are reasons by case, ``pace`` by rank."""
 
     sizes: tuple[SizeResult, ...] = ()
     missing: frozenset[int] = frozenset()
@@ -37,6 +58,9 @@ class GroupOutput:
     ready: frozenset[int] = frozenset()
     skipped: tuple[str, ...] = ()
     torch: str = ""
+    cases: Mapping[int, tuple[SizeResult, ...]] = field(default_factory=dict)
+    unsupported: Mapping[int, str] = field(default_factory=dict)
+    pace: Mapping[int, Pace] = field(default_factory=dict)
 
 
 def records(stdout: str) -> list[dict[str, Any]]:
@@ -59,40 +83,77 @@ def group_output(outputs: Mapping[str, str], ranks: int) -> GroupOutput:
     A line that lacks what it promises (no time, a negative count, a rank that is not of this group) is as good as none.
     """
     lines = [record for stdout in outputs.values() for record in records(stdout)]
-    by_size: dict[int, dict[int, _Result]] = {}
-    for record in lines:
-        result = _result(record, ranks)
-        if result is not None:
-            by_size.setdefault(result.bytes, {})[result.rank] = result
-    sizes = tuple(_size(size, list(found.values())) for size, found in sorted(by_size.items()) if len(found) == ranks)
+    cases = _cases(lines, ranks)
     ready = [record for record in lines if record.get("kind") == "ready"]
     return GroupOutput(
-        sizes,
+        cases.get(0, ()),
         frozenset(rank for record in lines if record.get("kind") == "missing" for rank in _ranks(record.get("ranks"), ranks)),
         {rank: f"{r.get('phase', '')}: {r.get('error', '')}" for r in lines if r.get("kind") == "error" for rank in _ranks([r.get("rank")], ranks)},
         frozenset(rank for record in ready for rank in _ranks([record.get("rank")], ranks)),
         tuple(sorted({str(record.get("reason", "")) for record in lines if record.get("kind") == "skipped"})),
         next((str(record.get("torch", "")) for record in ready), ""),
+        cases,
+        _unsupported(lines),
+        {rank: pace for record in lines if (pace := _pace(record)) for rank in _ranks([record.get("rank")], ranks)},
     )
 
 
-class _Result(NamedTuple):
+@dataclass(frozen=True)
+class _Result:
     """One rank's line on one size, all of it plausible."""
 
+    case: int
     rank: int
     bytes: int
+    count: int
     seconds: tuple[float, ...]
     wrong: int
 
 
+def _cases(lines: Sequence[Mapping[str, Any]], ranks: int) -> dict[int, tuple[SizeResult, ...]]:
+    found: dict[int, dict[int, dict[int, _Result]]] = {}
+    for record in lines:
+        result = _result(record, ranks)
+        if result is not None:
+            found.setdefault(result.case, {}).setdefault(result.bytes, {})[result.rank] = result
+    return {
+        case: tuple(_size(size, [by_rank[rank] for rank in range(ranks)]) for size, by_rank in sorted(sizes.items()) if len(by_rank) == ranks)
+        for case, sizes in found.items()
+    }
+
+
 def _result(record: Mapping[str, Any], ranks: int) -> _Result | None:
-    rank, size, times, wrong = (record.get(key) for key in ("rank", "bytes", "seconds", "wrong"))
-    if record.get("kind") != "result" or not _ranks([rank], ranks) or not _count(size) or size == 0 or not _count(wrong):
+    rank, size, times, wrong, case = (record.get(key, 0) for key in ("rank", "bytes", "seconds", "wrong", "case"))
+    complete = {"rank", "bytes", "seconds", "wrong"} <= record.keys()
+    if record.get("kind") != "result" or not complete or not _ranks([rank], ranks) or not _count(size) or size == 0 or not _count(wrong) or not _count(case):
         return None
-    if not isinstance(times, list) or not times or not all(_positive(time) for time in times):
+    times = _times(times)
+    if not times:
         return None
+    count = record.get("count")
     # A rank that says "not correct" and counts nothing wrong contradicts itself: the worse of both is believed.
-    return _Result(int(rank or 0), int(size or 0), tuple(map(float, times)), max(int(wrong or 0), 0 if record.get("correct", True) is True else 1))
+    wrong = max(wrong, 0 if record.get("correct", True) is True else 1)
+    return _Result(case, rank, size, count if _count(count) and count is not None else 0, times, wrong)
+
+
+def _unsupported(lines: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+    """Why the backend cannot do a case; one rank's own reason is worth more than "another rank cannot"."""
+    found: dict[int, str] = {}
+    for record in lines:
+        case = record.get("case")
+        if record.get("kind") == "unsupported" and _count(case) and case is not None:
+            found[case] = max(found.get(case, ""), str(record.get("reason") or "no reason was given"), key=lambda text: (not text.startswith("another"), text))
+    return found
+
+
+def _pace(record: Mapping[str, Any]) -> Pace | None:
+    """All lists are there, and as long as each other where they are not empty."""
+    if record.get("kind") != "pace":
+        return None
+    host, device, wait = (_times(record.get(key)) for key in ("host", "device", "wait"))
+    # A clock of CPU time may stand still during a short round.
+    cpu = tuple(float(time) for time in record["cpu"] if _number(time)) if isinstance(record.get("cpu"), list) else ()
+    return Pace(host, cpu, device, wait) if host and len(host) == len(cpu) == len(wait) and len(device) in (0, len(host)) else None
 
 
 def _ranks(found: object, ranks: int) -> list[int]:
@@ -103,10 +164,19 @@ def _count(value: object) -> bool:
     return type(value) is int and value >= 0
 
 
-def _positive(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= sys.float_info.max
+def _times(found: object) -> tuple[float, ...]:
+    """A list of times above zero; () for anything else."""
+    return tuple(float(time) for time in found) if isinstance(found, list) and all(_number(time) and time > 0 for time in found) else ()
 
 
-def _size(size: int, found: list[_Result]) -> SizeResult:
-    iterations = zip(*(result.seconds for result in found), strict=False)
-    return SizeResult(size, tuple(max(times) for times in iterations), sum(result.wrong for result in found))
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
+
+
+def mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _size(size: int, found: Sequence[_Result]) -> SizeResult:
+    slowest = max(found, key=lambda result: mean(result.seconds))
+    return SizeResult(size, slowest.seconds, sum(result.wrong for result in found), tuple(mean(result.seconds) for result in found), found[0].count)

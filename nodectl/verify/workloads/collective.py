@@ -1,16 +1,22 @@
-"""All-reduce over a group of nodes, values checked, times per rank: runs on the nodes, read from stdin by their torch interpreter.
+"""Collectives over a group of nodes, values checked, times per rank: runs on the nodes, read from stdin by their torch interpreter.
 
-Self-contained: standard library and torch only, Python 3.8. One start per group, whatever the number of sizes: importing torch
-takes longer than most measurements. The parent imports torch once and forks the local ranks before anything touches a GPU.
+Self-contained: standard library and torch only, Python 3.8. One start per group, whatever the number of operations and sizes: importing
+torch takes longer than most measurements. The parent imports torch once and forks the local ranks before anything touches a GPU.
 
-argv[1] is a JSON object: backend (nccl, gloo), master, port, node_rank, nodes, nproc, sizes (bytes), warmup, iterations, budget (s per size),
-timeout (s per operation), init_timeout (s until all ranks must be there). Output: lines that begin with "NODECTL ", then JSON:
+argv[1] is a JSON object: backend (nccl, gloo), master, port, node_rank, nodes, nproc, timeout (s per operation), init_timeout (s until all
+ranks must be there), until (s after which no new size is begun), pace (rounds of fixed work without network; 0: none), and cases: a list of
+op, dtype, redop, root, in_place, sizes (bytes), warmup, iterations, budget (s of timed iterations per size), keep (every iteration's time,
+not only their mean). Output: lines that begin with "NODECTL ", then JSON; a case is named by its place in the list:
 
     {"kind": "ready", "rank", "torch", "device"}
-    {"kind": "result", "rank", "bytes", "seconds": [...], "correct", "wrong"}
-    {"kind": "skipped", "rank", "bytes", "reason"}
+    {"kind": "result", "rank", "case", "bytes", "count", "seconds": [...], "wrong"}
+    {"kind": "unsupported", "rank", "case", "reason"}  this backend cannot do that
+    {"kind": "skipped", "rank", "case", "bytes", "reason"}
+    {"kind": "pace", "rank", "host": [...], "cpu": [...], "device": [...], "wait": [...]}   (s per round)
     {"kind": "missing", "rank", "ranks": [...]}        these ranks never came
     {"kind": "error", "rank", "phase", "error"}
+
+``bytes`` is nccl-tests' size (of all ranks together where an operation gathers), ``count`` its number of elements (of one rank's part there).
 """
 
 from __future__ import annotations
@@ -21,7 +27,8 @@ import os
 import signal
 import sys
 import time
-from typing import Any, Dict, List
+import warnings
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import torch
 import torch.distributed
@@ -29,14 +36,32 @@ import torch.distributed
 # torch's own stubs leave out TCPStore and others.
 dist: Any = torch.distributed
 
-# The pattern's period: prime, so that no chunking of a ring lines up with it and hides a shifted chunk.
-PERIOD = 7
-# Ranks are told apart modulo 16: sums stay exact in float32 (16 x 7 x ranks < 2**24) for 149,000 ranks.
-KINDS = 16
+# Periods of the three patterns: primes, so that no chunk of a ring (a power of two) lines up with them and hides a shifted chunk.
+PERIODS = (251, 241, 239)
+# Largest whole number up to which sums are exact, whatever their order; for integers so small that nothing wraps.
+EXACT = {
+    "float64": 2**24, "float32": 2**24, "float16": 2**11, "bfloat16": 2**8, "int64": 2**24, "int32": 2**24, "int8": 127, "uint8": 255,
+}
+# How often 2 may be a factor of a product before the type overflows.
+DOUBLINGS = {"float64": 100, "float32": 100, "float16": 15, "bfloat16": 100, "int64": 62, "int32": 30, "int8": 6, "uint8": 7}
+# Of an average only four ranks are no zero in each place, with values up to 4: then rounding stays below half of what one wrong element changes.
+AVERAGED = 4
+# More kinds of values than this find nothing more.
+MOST_VALUES = 1000
+REDUCING = ("all_reduce", "reduce_scatter", "reduce")
+# S of nccl-tests counts all ranks' parts together; each rank's part is this much smaller.
+PARTED = ("all_gather", "reduce_scatter", "alltoall")
 # Between two looks at the children; 20 ms is noise beside any measurement here.
 TICK = 0.02
-# Share of free GPU memory that a buffer may take: the check of values needs room for a seventh of it beside.
+# Share of free memory that a rank's buffers may take: the check of values needs room beside them. Ranks of one node share its memory.
 MEMORY_SHARE = 0.6
+# Values compared at once (elements): bounds what the check needs beside the buffers.
+CHUNK = 1 << 24
+# Of one round of fixed work: about 25 ms on a core of 2020, so that a core which is shared or held back shows in every round.
+WORK, WORK_ELEMENTS = 240, 1 << 20
+MATMULS, MATRIX = 8, 4096
+# What a call that a backend does not know raises; a lost peer raises RuntimeError too, and then the ranks cannot agree any more.
+REFUSALS = (RuntimeError, ValueError, TypeError, NotImplementedError)
 
 
 def say(kind: str, **data: Any) -> None:
@@ -54,6 +79,198 @@ def short(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:400]
 
 
+def digits(values: Sequence[float]) -> List[float]:
+    """Five significant digits: a sweep's output has to stay small, and no clock is better."""
+    return [float("%.5g" % value) for value in values]
+
+
+def call(*names: str) -> Callable[..., Any]:
+    """The first of these functions that this torch has: names changed over the years."""
+    found: Callable[..., Any] = next(getattr(dist, name) for name in names if hasattr(dist, name))
+    return found
+
+
+def pieces(buffer: torch.Tensor, size: int) -> List[torch.Tensor]:
+    """``buffer`` (its rows) in pieces of ``size``, the last one shorter; views, no copies."""
+    return [buffer[first : first + size] for first in range(0, len(buffer), size)]
+
+
+# -- values
+
+
+def mixed(seed: int, ranks: torch.Tensor, block: int, period: int) -> torch.Tensor:
+    """For each of ``ranks`` a row of ``period`` numbers below 2**32, scattered: another rank, block, place or seed gives others."""
+    mask = 0xFFFFFFFF
+    places = torch.arange(1, period + 1, dtype=torch.int64)
+    found = places[None, :] * 2654435761 + (ranks[:, None] + 1) * 2246822519 + (block + 1) * 3266489917 + seed * 668265263
+    for shift, factor in ((15, 2246822519), (13, 3266489917)):
+        found = found & mask
+        found = (found ^ (found >> shift)) * factor
+    found = found & mask
+    return found ^ (found >> 16)
+
+
+class Values:
+    """What the ranks of one case put in, and what has to come out, for one pattern; rows of whole numbers that repeat along a buffer."""
+
+    def __init__(self, case: Dict[str, Any], world: int, pattern: int) -> None:
+        self.redop = str(case["redop"]) if case["op"] in REDUCING else ""
+        self.dtype = str(case["dtype"])
+        self.world = world
+        self.seed = pattern + 1
+        self.period = PERIODS[pattern % len(PERIODS)]
+
+    def given(self, ranks: Sequence[int], block: int = 0) -> torch.Tensor:
+        """[ranks, period]: what each of ``ranks`` puts into ``block``."""
+        index = torch.tensor(list(ranks), dtype=torch.int64)
+        scattered = mixed(self.seed, index, block, self.period)
+        if self.redop == "prod":
+            return torch.where(self._takes_part(index, DOUBLINGS[self.dtype]), 1 + scattered % 2, torch.ones_like(scattered))
+        if self.redop in ("sum", "avg"):
+            limit = AVERAGED * AVERAGED if self.redop == "avg" else EXACT[self.dtype]
+            among = min(self.world, max(limit // 4, 1))
+            values = 1 + scattered % min(limit // among, MOST_VALUES)
+            return torch.where(self._takes_part(index, among), values, torch.zeros_like(values))
+        return 1 + scattered % min(EXACT[self.dtype], MOST_VALUES)
+
+    def _takes_part(self, ranks: torch.Tensor, among: int) -> torch.Tensor:
+        """True for ``among`` ranks of each place; which ones changes from place to place, so that all ranks are seen."""
+        stride = max(1, self.world // self.period)
+        places = torch.arange(self.period, dtype=torch.int64) * stride
+        return (ranks[:, None] + places[None, :]) % self.world < among
+
+    def expected(self, block: int = 0) -> torch.Tensor:
+        """[period]: the reduction of what all ranks put into ``block``, in float64 for an average of floats."""
+        every = self.given(range(self.world), block)
+        if self.redop == "prod":
+            return every.prod(0)
+        if self.redop in ("min", "max"):
+            return every.amin(0) if self.redop == "min" else every.amax(0)
+        total = every.sum(0)
+        if self.redop != "avg":
+            return total
+        return total.double() / self.world if self.dtype in ("float64", "float32", "float16", "bfloat16") else total // self.world
+
+    @property
+    def tolerance(self) -> float:
+        """Half of what one wrong element changes in an average of floats; everything else is exact."""
+        return 0.5 / self.world if self.redop == "avg" else 0.0
+
+
+def fill(buffer: torch.Tensor, row: torch.Tensor) -> None:
+    """``row`` again and again along ``buffer``."""
+    values = row.to(buffer.device).to(buffer.dtype)
+    whole = buffer.numel() // len(row) * len(row)
+    if whole:
+        buffer[:whole].view(-1, len(row)).copy_(values)
+    buffer[whole:].copy_(values[: buffer.numel() - whole])
+
+
+def wrong_in(buffer: torch.Tensor, row: torch.Tensor, tolerance: float) -> int:
+    """How many values of ``buffer`` are not ``row`` repeated. NaN is wrong."""
+    expected = row.to(buffer.device) if tolerance else row.to(buffer.device).to(buffer.dtype)
+    whole = buffer.numel() // len(row) * len(row)
+    parts = pieces(buffer[:whole].view(-1, len(row)), max(1, CHUNK // len(row)))
+    pairs = [(part, expected) for part in parts] + [(buffer[whole:], expected[: buffer.numel() - whole])]
+    total = 0
+    for found, wanted in pairs:
+        bad = ~((found.double() - wanted).abs() <= tolerance) if tolerance else found != wanted
+        total += int(bad.sum().item())
+    return total
+
+
+# -- operations
+
+
+class Operation:
+    """One collective on one size: its buffers, the call, what goes in and what must come out."""
+
+    def __init__(self, case: Dict[str, Any], size: int, rank: int, world: int, device: torch.device) -> None:
+        self.case, self.rank, self.world = case, rank, world
+        self.op, self.root, self.in_place = str(case["op"]), int(case["root"]), bool(case["in_place"])
+        self.dtype = getattr(torch, case["dtype"])
+        self.reduction = getattr(dist.ReduceOp, {"prod": "PRODUCT"}.get(case["redop"], str(case["redop"]).upper()))
+        parts = world if self.op in PARTED else 1
+        self.count = max(1, size // torch.empty(0, dtype=self.dtype).element_size() // parts)
+        self.bytes = self.count * parts * torch.empty(0, dtype=self.dtype).element_size()
+        self.send, self.receive = self._buffers(device, parts)
+
+    def _buffers(self, device: torch.device, parts: int) -> Tuple[torch.Tensor, torch.Tensor]:
+        whole = torch.zeros(self.count * parts, dtype=self.dtype, device=device)
+        own = slice(self.rank * self.count, (self.rank + 1) * self.count)
+        if self.op == "all_gather":
+            return (whole[own] if self.in_place else torch.zeros(self.count, dtype=self.dtype, device=device)), whole
+        if self.op == "reduce_scatter":
+            return whole, (whole[own] if self.in_place else torch.zeros(self.count, dtype=self.dtype, device=device))
+        return whole, (whole if self.in_place else torch.zeros_like(whole))
+
+    def run(self) -> None:
+        """Called by all ranks; comes back when it is done here (gloo) or queued (NCCL)."""
+        getattr(self, "_" + self.op)()
+
+    def _all_reduce(self) -> None:
+        dist.all_reduce(self.receive, op=self.reduction)
+
+    def _reduce(self) -> None:
+        dist.reduce(self.receive, self.root, op=self.reduction)
+
+    def _broadcast(self) -> None:
+        dist.broadcast(self.receive, self.root)
+
+    def _all_gather(self) -> None:
+        call("all_gather_single", "all_gather_into_tensor", "_all_gather_base")(self.receive, self.send)
+
+    def _reduce_scatter(self) -> None:
+        call("reduce_scatter_single", "reduce_scatter_tensor", "_reduce_scatter_base")(self.receive, self.send, op=self.reduction)
+
+    def _alltoall(self) -> None:
+        dist.all_to_all_single(self.receive, self.send)
+
+    def _sendrecv(self) -> None:
+        """To the next rank, from the one before: nccl-tests' ring."""
+        after, before = (self.rank + 1) % self.world, (self.rank - 1) % self.world
+        for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, self.send, after), dist.P2POp(dist.irecv, self.receive, before)]):
+            work.wait()
+
+    def checked(self, pattern: int) -> int:
+        """Put a pattern in, run, count the values that are wrong here. What comes out is poisoned first: a buffer left as it was is seen."""
+        values = Values(self.case, self.world, pattern)
+        self.receive.fill_(255 if self.dtype == torch.uint8 else -1)
+        for block, view in self._inputs():
+            fill(view, values.given([self.rank], block)[0])
+        self.run()
+        return sum(wrong_in(view, row, values.tolerance) for view, row in self._outcome(values))
+
+    def _inputs(self) -> List[Tuple[int, torch.Tensor]]:
+        if self.op in ("reduce_scatter", "alltoall"):
+            return list(enumerate(pieces(self.send, self.count)))
+        return [] if self.op == "broadcast" and self.rank != self.root else [(0, self.send)]
+
+    def _outcome(self, values: Values) -> List[Tuple[torch.Tensor, torch.Tensor]]:
+        """Each part of what came out, with what has to stand there."""
+        if self.op == "all_reduce":
+            return [(self.receive, values.expected())]
+        if self.op == "reduce":
+            return [(self.receive, values.expected())] if self.rank == self.root else []
+        if self.op == "reduce_scatter":
+            return [(self.receive, values.expected(self.rank))]
+        if self.op == "broadcast":
+            return [(self.receive, values.given([self.root])[0])]
+        if self.op == "sendrecv":
+            return [(self.receive, values.given([(self.rank - 1) % self.world])[0])]
+        block = self.rank if self.op == "alltoall" else 0
+        rows = values.given(range(self.world), block)
+        return list(zip(pieces(self.receive, self.count), rows))
+
+    def still(self) -> None:
+        """Zeros for the timed runs: whatever is reduced into itself many times stays a number."""
+        self.send.zero_()
+        self.receive.zero_()
+
+
+# -- ranks
+
+
 class Rank:
     """One rank of the group."""
 
@@ -64,14 +281,15 @@ class Rank:
         self.cuda = config["backend"] == "nccl"
         self.device = torch.device("cuda", local) if self.cuda else torch.device("cpu")
         self.phase = "store"
+        self.began = time.monotonic()
 
     def run(self) -> int:
         """0 when all sizes were measured. Errors are said, with the phase they came in."""
         try:
             self.join()
-            for size in self.config["sizes"]:
-                self.phase = "all_reduce of %d bytes" % size
-                self.measure(int(size))
+            self.pace(int(self.config.get("pace", 0)))
+            for number, case in enumerate(self.config["cases"]):
+                self.measure_case(number, case)
             self.phase = "end"
             # No destroy_process_group: gloo's threads have aborted a rank there, after all figures were taken; os._exit ends them.
             dist.barrier()
@@ -101,40 +319,75 @@ class Rank:
             say("missing", rank=self.rank, ranks=missing)
             raise
 
-    def measure(self, size: int) -> None:
-        reason = self.too_large(size)
+    # -- one operation
+
+    def measure_case(self, number: int, case: Dict[str, Any]) -> None:
+        self.phase = "%s of %s" % (case["op"], case["dtype"])
+        reason = self.refused(case)
         if reason:
-            say("skipped", rank=self.rank, bytes=size, reason=reason)
+            say("unsupported", rank=self.rank, case=number, reason=reason)
             return
-        buffer = torch.empty(max(size // 4, PERIOD), dtype=torch.float32, device=self.device)
-        wrong = self.checked(buffer)
-        for _ in range(int(self.config["warmup"])):
-            self.timed(buffer)
-        times = [self.timed(buffer) for _ in range(self.iterations(buffer))]
+        done = set()
+        for size in case["sizes"]:
+            self.phase = "%s of %d bytes" % (case["op"], size)
+            reason = self.too_large(int(size)) or self.too_late()
+            if reason:
+                say("skipped", rank=self.rank, case=number, bytes=size, reason=reason)
+                continue
+            operation = Operation(case, int(size), self.rank, self.world, self.device)
+            if operation.bytes not in done:  # small sizes of several parts come out alike
+                done.add(operation.bytes)
+                self.measure(number, case, operation)
+
+    def refused(self, case: Dict[str, Any]) -> str:
+        """Why this backend cannot do the case, "" where it can. Tried on the smallest buffer; the ranks agree, so that nobody waits alone."""
+        reason = ""
+        try:
+            Operation(case, 1, self.rank, self.world, self.device).run()
+            self.settle()
+        except REFUSALS as error:
+            reason = short(error)
+        others = self.agreed(1.0 if reason else 0.0, dist.ReduceOp.MAX)
+        return reason or ("another rank cannot do it" if others else "")
+
+    def measure(self, number: int, case: Dict[str, Any], operation: Operation) -> None:
+        wrong = operation.checked(0) + operation.checked(1)
+        operation.still()
+        for _ in range(int(case["warmup"])):
+            operation.run()
+        trial = self.agreed(self.timed(operation, 1)[0], dist.ReduceOp.MAX)
+        # As many as fit into the budget; the slowest rank decides, so that all agree.
+        count = max(1, min(int(case["iterations"]), int(float(case["budget"]) / max(trial, 1e-6))))
+        times = self.timed(operation, count)
         # Once more after the load: a link that corrupts only when warm is as bad.
-        wrong += self.checked(buffer)
-        say("result", rank=self.rank, bytes=buffer.numel() * 4, seconds=times, correct=wrong == 0, wrong=wrong)
+        wrong += operation.checked(2)
+        kept = times if case.get("keep") else [sum(times) / len(times)]
+        say("result", rank=self.rank, case=number, bytes=operation.bytes, count=operation.count, seconds=digits(kept), wrong=wrong)
 
-    def iterations(self, buffer: torch.Tensor) -> int:
-        """As many as fit into the budget; the slowest rank decides, so that all agree."""
-        slowest = self.agreed(self.timed(buffer), dist.ReduceOp.MAX)
-        return max(1, min(int(self.config["iterations"]), int(self.config["budget"] / max(slowest, 1e-6))))
+    def timed(self, operation: Operation, count: int) -> List[float]:
+        """Seconds of each of ``count`` runs, back to back as nccl-tests does: no rank waits for the others but inside the operation."""
+        self.agreed(0.0, dist.ReduceOp.MAX)
+        if self.cuda:
+            return self.timed_on_gpu(operation, count)
+        marks = [time.perf_counter()]
+        for _ in range(count):
+            operation.run()
+            marks.append(time.perf_counter())
+        return [max(later - earlier, 1e-9) for earlier, later in zip(marks, marks[1:])]
 
-    def timed(self, buffer: torch.Tensor) -> float:
-        began = time.perf_counter()
-        dist.all_reduce(buffer)
+    def timed_on_gpu(self, operation: Operation, count: int) -> List[float]:
+        """By events in the stream: waiting for each run on the host would add a launch's time to it."""
+        events: List[Any] = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]  # type: ignore[no-untyped-call]
+        events[0].record()
+        for event in events[1:]:
+            operation.run()
+            event.record()
+        torch.cuda.synchronize()
+        return [max(earlier.elapsed_time(later) / 1e3, 1e-9) for earlier, later in zip(events, events[1:])]
+
+    def settle(self) -> None:
         if self.cuda:
             torch.cuda.synchronize()
-        return time.perf_counter() - began
-
-    def checked(self, buffer: torch.Tensor) -> int:
-        """Fill with this rank's pattern, reduce, count the values that are not the sum of all patterns."""
-        mine = self.rank % KINDS + 1
-        total = sum(rank % KINDS + 1 for rank in range(self.world))
-        for step in range(PERIOD):
-            buffer[step::PERIOD] = float(mine * (step + 1))
-        dist.all_reduce(buffer)
-        return sum(int((buffer[step::PERIOD] != float(total * (step + 1))).sum().item()) for step in range(PERIOD))
 
     def agreed(self, value: float, how: Any) -> float:
         box = torch.tensor([value], dtype=torch.float64, device=self.device)
@@ -142,10 +395,58 @@ class Rank:
         return float(box.item())
 
     def too_large(self, size: int) -> str:
-        if not self.cuda:
+        """Two buffers at most; on a CPU all ranks of the node share its memory."""
+        free = self.agreed(float(torch.cuda.mem_get_info(self.device)[0]) if self.cuda else available() / int(self.config["nproc"]), dist.ReduceOp.MIN)
+        if 2 * size <= free * MEMORY_SHARE:
             return ""
-        free = self.agreed(float(torch.cuda.mem_get_info(self.device)[0]), dist.ReduceOp.MIN)
-        return "" if size <= free * MEMORY_SHARE else "%d bytes do not fit beside what fills the GPU, %d are free" % (size, int(free))
+        return "two buffers of %d bytes do not fit beside what fills %s, %d are free" % (size, "the GPU" if self.cuda else "the memory", int(free))
+
+    def too_late(self) -> str:
+        until = float(self.config.get("until", 0))
+        spent = self.agreed(time.monotonic() - self.began, dist.ReduceOp.MAX)
+        return "no time is left: %.0f s are spent, the sweep may take %.0f s" % (spent, until) if until and spent > until else ""
+
+    # -- which rank is slow?
+
+    def pace(self, rounds: int) -> None:
+        """Fixed work without network, then a tiny all-reduce: who is late there holds up every step of a training run.
+
+        The time of the work is the rank's own; ``wait`` is what it waited for the slowest; ``cpu`` is what of ``host`` it had a core.
+        """
+        if not rounds:
+            return
+        self.phase = "pace"
+        found: Dict[str, List[float]] = {"host": [], "cpu": [], "device": [], "wait": []}
+        buffer = torch.zeros(WORK_ELEMENTS)
+        matrix = torch.ones(MATRIX, MATRIX, dtype=torch.float16, device=self.device) if self.cuda else None
+        for number in range(rounds + 1):
+            self.agreed(0.0, dist.ReduceOp.MAX)
+            began, busy = time.perf_counter(), time.thread_time()
+            for step in range(WORK):
+                buffer.fill_(float(step))
+                buffer.sum()
+            worked, busy = time.perf_counter(), time.thread_time() - busy
+            if matrix is not None:
+                for _ in range(MATMULS):
+                    torch.mm(matrix, matrix)
+                torch.cuda.synchronize()
+            ready = time.perf_counter()
+            self.agreed(0.0, dist.ReduceOp.MAX)
+            if number:  # the first round touches fresh memory and loads kernels
+                for name, value in (("host", worked - began), ("cpu", busy), ("device", ready - worked), ("wait", time.perf_counter() - ready)):
+                    found[name].append(value)
+        if not self.cuda:
+            found["device"] = []
+        say("pace", rank=self.rank, **{name: digits(values) for name, values in found.items()})
+
+
+def available() -> float:
+    """Bytes that the node can still give to programs; without an answer as much as needed."""
+    try:
+        with open("/proc/meminfo") as lines:
+            return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError):
+        return float("inf")
 
 
 def start(config: Dict[str, Any], local: int) -> int:
@@ -181,6 +482,8 @@ def reap(children: List[int]) -> int:
 
 
 def main() -> int:
+    # What torch says of names it will drop would push the cause of a failure out of the end of stderr.
+    warnings.simplefilter("ignore")
     config = json.loads(sys.argv[1])
     if int(config["nproc"]) == 1:
         return Rank(config, 0).run()
