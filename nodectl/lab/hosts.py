@@ -214,12 +214,14 @@ def members(state: LabState, host: str) -> list[int]:
     return [pid for pid in processes() if _same(f"/proc/{pid}/ns/pid", wanted)]
 
 
-def inside(state: LabState, host: str, argv: Sequence[str], timeout: float = TOOL_TIMEOUT_S) -> subprocess.CompletedProcess[str]:
+def inside(
+    state: LabState, host: str, argv: Sequence[str], timeout: float = TOOL_TIMEOUT_S, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Runs a command as root in a running host, past its sshd. Raises LabProblem when the host is off or the command hangs."""
     first = leader(state, host)
     if not first:
         raise LabProblem(f"host {host} is off")
-    return attempt(_into(first, argv), timeout)
+    return attempt(_into(first, argv), timeout, stdin)
 
 
 def _into(first: int, argv: Sequence[str]) -> list[str]:

@@ -205,9 +205,10 @@ def reset(state: LabState, names: Sequence[str]) -> LabState:
 
 def _forget_faults(state: LabState, host: LabHost) -> None:
     for fault in [applied for applied in state.faults if applied.host == host.name]:
+        kind = faults.kind(fault.fault)
         if fault.fault == "down":  # it will be booted afresh
             network.set_port(state, host.name, up=True)
-        else:
-            faults.kind(fault.fault).lift(state, host, fault.value)
+        elif not kind.in_tree:
+            kind.lift(state, host, fault.value)
         state.faults.remove(fault)
     state.save()

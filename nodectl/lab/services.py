@@ -22,6 +22,10 @@ from nodectl.wire.secret import Secret
 
 STORE = "store"
 REPO = "repo"
+# Stands before the store and spoils its answers, while a fault says so.
+PROXY = "store-proxy"
+# Where the store itself listens meanwhile.
+BEHIND_PORT = STORE_PORT + 1
 # rclone answers after 0.3 s here.
 ANSWER_TIMEOUT_S = 30.0
 # rclone refuses requests signed with a very short key id; these are the lengths that S3 itself uses.
@@ -57,11 +61,16 @@ def fill_store(state: LabState) -> None:
     for number in range(SHARDS):
         (_folder(state) / "dataset" / f"shard-{number:05}.bin").write_bytes(contents.randbytes(SHARD_BYTES))
     state.claim("file", str(_key_file(state)))
-    alphabet = string.ascii_uppercase + string.digits
-    access = "".join(secrets.choice(alphabet) for _ in range(ACCESS_KEY_LENGTH))
-    secret = "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(SECRET_KEY_LENGTH))
+    access, secret = fresh_keys()
     _key_file(state).touch(mode=0o600)
-    _key_file(state).write_text(f"{access},{secret}\n")
+    _key_file(state).write_text(f"{access},{secret.reveal()}\n")
+
+
+def fresh_keys() -> tuple[str, Secret]:
+    """Access key id and secret key that nobody has had before."""
+    access = "".join(secrets.choice(string.ascii_uppercase + string.digits) for _ in range(ACCESS_KEY_LENGTH))
+    secret = "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(SECRET_KEY_LENGTH))
+    return access, Secret(secret)
 
 
 def store_keys(state: LabState) -> tuple[str, Secret]:
@@ -70,15 +79,24 @@ def store_keys(state: LabState) -> tuple[str, Secret]:
     return access, Secret(secret)
 
 
-def start_store(state: LabState) -> None:
-    """Serves the buckets. Raises LabProblem when nobody answers within ANSWER_TIMEOUT_S."""
-    access, secret = store_keys(state)
+def start_store(state: LabState, keys: tuple[str, Secret] | None = None, port: int = STORE_PORT) -> None:
+    """Serves the buckets, to whoever has ``keys`` (not given: the lab's own). Raises LabProblem when nobody answers within ANSWER_TIMEOUT_S."""
+    access, secret = keys or store_keys(state)
     # The environment, unlike argv, is not shown to other users; rclone reads it as a line of CSV.
     line = io.StringIO()
     csv.writer(line).writerow([f"{access},{secret.reveal()}"])
-    listen = f"{address(state.net, SERVICES_OCTET)}:{STORE_PORT}"
+    listen = f"{address(state.net, SERVICES_OCTET)}:{port}"
     argv = [rclone(), "serve", "s3", "--config=/dev/null", f"--addr={listen}", str(_folder(state))]
-    _serve(state, STORE, argv, STORE_PORT, {"RCLONE_AUTH_KEY": line.getvalue().strip()})
+    _serve(state, STORE, argv, port, {"RCLONE_AUTH_KEY": line.getvalue().strip()})
+
+
+def start_proxy(state: LabState, spoils: str) -> None:
+    """Puts the store behind a proxy that spoils its answers: one of store_proxy's words."""
+    stop_store(state)
+    start_store(state, port=BEHIND_PORT)
+    here = address(state.net, SERVICES_OCTET)
+    argv = [sys.executable, "-I", str(Path(__file__).with_name("store_proxy.py")), here, str(STORE_PORT), str(BEHIND_PORT), spoils]
+    _serve(state, PROXY, argv, STORE_PORT, {})
 
 
 def start_repo(state: LabState) -> None:
@@ -111,6 +129,8 @@ def answering(state: LabState, port: int) -> bool:
 
 
 def stop_store(state: LabState) -> None:
+    """With whatever stands before it."""
+    stop(mark(state, PROXY))
     stop(mark(state, STORE))
 
 

@@ -11,7 +11,6 @@ from nodectl.cli.commands import lab
 from nodectl.cli.commands.lab import fault_words
 from nodectl.cli.main import run
 from nodectl.lab import faults
-from nodectl.lab.faults import FAULTS
 from nodectl.lab.problem import LabProblem
 from nodectl.lab.state import Fault
 
@@ -36,7 +35,7 @@ def test_fault_words_that_make_no_sense(words: tuple[str, ...]) -> None:
 def test_faults_are_listed_with_what_they_need(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["lab", "fault"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(FAULTS)
+    assert len(lines) == len(faults.kinds())
     assert any(line.startswith("HOST slow-link [rate") for line in lines)
     assert any(line.startswith("store-down ") for line in lines)
 

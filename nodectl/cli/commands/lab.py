@@ -117,8 +117,9 @@ def _answers(yes: bool) -> str:
 def fault(words: tuple[str, ...], folder: Path) -> int:
     """Break something, e.g. `n2 slow-link 100mbit`, `n2 down`, or `store-down`. Without arguments: what can be broken."""
     if not words:
-        for kind in faults.FAULTS:
-            click.echo(f"{'HOST ' if kind.of_host else ''}{kind.name} {kind.value and '[' + kind.value + ']'}".ljust(44) + kind.about)
+        for kind in faults.kinds():
+            line = f"{'HOST ' if kind.of_host else ''}{kind.name} {kind.value and '[' + kind.value + ']'}"
+            click.echo(line.ljust(44) + " " + kind.about + (" (simulated)" if kind.simulated else ""))
         return 0
     host, name, value = fault_words(words)
     faults.apply(running(folder), host, name, value)
@@ -145,7 +146,7 @@ def lift(words: tuple[str, ...], folder: Path) -> int:
 def fault_words(words: tuple[str, ...]) -> tuple[str, str, str]:
     """(host, fault, value): the host is left out for what concerns the lab's services. Raises LabProblem."""
     rest = list(words)
-    services = {kind.name for kind in faults.FAULTS if not kind.of_host}
+    services = {kind.name for kind in faults.kinds() if not kind.of_host}
     host = "" if rest[0] in services else rest.pop(0)
     if not 1 <= len(rest) <= 2:
         raise LabProblem(f"expected [HOST] FAULT [VALUE], got {' '.join(words)!r}; `nodectl lab fault` lists what can be broken")
