@@ -12,6 +12,7 @@ from nodectl.engine.run import RunResult
 from nodectl.engine.targets import become_of, needed_become, target_of
 from nodectl.handoff.write import write_handoff
 from nodectl.lang.task import Become
+from nodectl.verify.ledger import NO_TERMS, Terms
 from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import Suite, SuiteError, load_suite
 from nodectl.verify.trial import Node
@@ -29,10 +30,10 @@ def _node(host: str, variables: Mapping[str, Any], options: Options) -> Node:
     return Node(host, target, variables, needed_become(target, root))
 
 
-def prove(session: Session, nodes: Sequence[Node], suite: Suite) -> None:
+def prove(session: Session, nodes: Sequence[Node], suite: Suite, terms: Terms = NO_TERMS) -> None:
     """Verdicts into the journal, then the handoff from the journal."""
     if nodes:
-        verify(nodes, suite, session.connections, session.emit)
+        verify(nodes, suite, session.connections, session.emit, terms)
     handoff = write_handoff(session.events(), session.folder / "handoff")
     session.tell("handoff", path=str(session.folder / "handoff"), hosts=list(handoff.hosts), excluded=handoff.excluded, world_size=handoff.world_size)
 

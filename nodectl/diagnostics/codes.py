@@ -288,6 +288,13 @@ CODES: Mapping[str, Code] = {
         "group_vars/all.yml\ngroup_vars/all/10-users.yml",
         "Put all into the folder, or all into the file.",
     ),
+    "E313": Code(
+        "waiver that cannot count",
+        "verify_waivers excuses checks of a node beforehand. Each says which checks (a name, or a pattern with *), who answers for it, why, and the last day "
+        "on which it counts. One that is incomplete, over, or fits no check is refused: silence would let a bad node through.",
+        "verify_waivers:\n  - {check: disk.scratch.*, who: ada, why: RMA 4711 is on its way, until: 2020-01-31}",
+        "Complete it; remove it where its day has passed, or say anew until when. docs/verification.md lists the names of checks.",
+    ),
     "E401": Code(
         "no such tag",
         "--tags or --skip-tags names a tag that no task has: nothing would run, or nothing would be left out. Where an include's file is "
@@ -331,5 +338,12 @@ CODES: Mapping[str, Code] = {
         "--suite names a shipped suite, or the path of a .toml file. Whatever the file leaves unsaid would not be checked, so it has to be complete.",
         "nodectl verify hosts.yaml --suite preflght",
         "Use one of the names that the message lists, or correct the file where it says.",
+    ),
+    "E408": Code(
+        "floors of the site cannot be used",
+        "site_floors in hosts.yaml names files with floors of your own, relative to hosts.yaml; without it, site_floors.toml beside hosts.yaml is read. "
+        "Each floor needs its origin, its date, its unit and the physical bound that it must not exceed.",
+        "[[floor]]\nmetric = \"network.pairs\"\nfloor = 300   # no unit, no source, no date, no bound",
+        "Complete the entry that the message names, or write the file anew with `nodectl verify HOSTS --adopt`.",
     ),
 }

@@ -18,12 +18,14 @@ class Kind:
     """``options`` by name with their base unit, ``sized`` names of lists of sizes (B), ``words`` names of lists with the words allowed.
 
     All of them must be given in a suite, so that its file says everything it does. ``after`` are kinds that find out what this one needs.
+    ``checks`` are the names of the checks that it makes, with * where a part is the node's own: a waiver that fits none of them is a typing error.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
     sized: tuple[str, ...] = ()
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     after: frozenset[str] = frozenset()
+    checks: tuple[str, ...] = ()
 
 
 _RANKS: Mapping[str, str] = MappingProxyType({"iterations": "count", "warmup": "count", "timeout": "s"})
@@ -31,17 +33,24 @@ _RANKS: Mapping[str, str] = MappingProxyType({"iterations": "count", "warmup": "
 _GROUP, _MOUNTS = frozenset(["route", "torch"]), frozenset(["mounts"])
 
 KINDS: Mapping[str, Kind] = MappingProxyType({
-    "login": Kind(),
-    "fabric": Kind(),
-    "route": Kind(),
-    "mounts": Kind(),
-    "torch": Kind(),
-    "clock": Kind({"max_offset": "s"}),
-    "node_all_reduce": Kind(_RANKS, ("gpu_sizes",), after=frozenset(["torch"])),
-    "pairs": Kind({**_RANKS, "rounds": "count"}, ("sizes", "gpu_sizes"), after=_GROUP),
-    "all_reduce": Kind(_RANKS, ("sizes", "gpu_sizes"), after=_GROUP),
-    "scratch": Kind({"size": "B", "gpu_size": "B", "runtime": "s"}, after=_MOUNTS),
-    "phases": Kind({"model_size": "B", "checkpoint_size": "B", "batches": "count", "batch_size": "B"}, after=_MOUNTS),
+    "login": Kind(checks=("login.fresh", "limits.memlock", "limits.nofile")),
+    "fabric": Kind(checks=("fabric.kind", "fabric.hcas", "fabric.same")),
+    "route": Kind(checks=("network.route", "network.mtu", "network.address_unique")),
+    "mounts": Kind(checks=("scratch.mounted", "scratch.fstype", "mount:*")),
+    "torch": Kind(checks=("torch.import", "torch.gpus_seen", "torch.gpus")),
+    "clock": Kind({"max_offset": "s"}, checks=("clock.offset",)),
+    "node_all_reduce": Kind(_RANKS, ("gpu_sizes",), after=frozenset(["torch"]), checks=("node.all_reduce", "node.all_reduce.values")),
+    "pairs": Kind({**_RANKS, "rounds": "count"}, ("sizes", "gpu_sizes"), after=_GROUP, checks=("network.pairs",)),
+    "all_reduce": Kind(_RANKS, ("sizes", "gpu_sizes"), after=_GROUP, checks=("network.all_reduce", "network.all_reduce.*", "network.transport")),
+    "scratch": Kind({"size": "B", "gpu_size": "B", "runtime": "s"}, after=_MOUNTS, checks=("disk.scratch.*",)),
+    "phases": Kind(
+        {"model_size": "B", "checkpoint_size": "B", "batches": "count", "batch_size": "B"}, after=_MOUNTS, checks=("phase:*", "phase.*:*"),
+    ),
 })
 # Options that may be 0: no warm-up is a choice.
 MAY_BE_ZERO = frozenset(["warmup"])
+
+
+def check_names() -> list[str]:
+    """All names of checks, with * where a part is the node's own. A kind's own name stands for a check that could not be made at all."""
+    return [*(name for kind in KINDS.values() for name in kind.checks), *KINDS]

@@ -5,7 +5,7 @@ Every step has a deadline, every question to a node ends at it, and a node that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -16,8 +16,9 @@ from nodectl.verify.check import Peers
 from nodectl.verify.fleet_checks import COMPARE
 from nodectl.verify.floor_load import load_floors
 from nodectl.verify.group_steps import GROUPS
+from nodectl.verify.kinds import KINDS
 from nodectl.verify.ledger import NO_TERMS, Emit, Ledger, Terms
-from nodectl.verify.measurement import Verdict
+from nodectl.verify.measurement import Verdict, Waiver
 from nodectl.verify.members import node_data
 from nodectl.verify.node_checks import CHECKS
 from nodectl.verify.reading import unknown
@@ -25,6 +26,7 @@ from nodectl.verify.session import Gone
 from nodectl.verify.settings import mistakes
 from nodectl.verify.suite_load import Suite, SuiteStep
 from nodectl.verify.trial import Node, Trial, forks, trial_of
+from nodectl.verify.waivers import meet, unused
 
 
 def verify(nodes: Sequence[Node], suite: Suite, connections: Connections, emit: Emit, terms: Terms = NO_TERMS) -> dict[str, Verdict]:
@@ -54,7 +56,16 @@ def run(trial: Trial, suite: Suite) -> dict[str, Verdict]:
         else:
             _each(trial, step)
             _compare(trial, step)
-    return {host: _conclude(trial, host, suite) for host in trial.nodes}
+    verdicts = {host: _conclude(trial, host, suite) for host in trial.nodes}
+    for text in unused(_about(ledger.terms.waivers, trial.nodes, suite), ledger.checks()):
+        ledger.warn(text)
+    return verdicts
+
+
+def _about(waivers: Sequence[Waiver], nodes: Container[str], suite: Suite) -> list[Waiver]:
+    """Waivers that this run could have needed: of its nodes, and of checks that its suite makes."""
+    names = [name for step in suite.steps for name in (step.kind, *KINDS[step.kind].checks)]
+    return [one for one in waivers if any(host in nodes for host in one.hosts) and any(meet(one.check, name) for name in names)]
 
 
 def _open(ledger: Ledger, suite: Suite) -> None:

@@ -10,6 +10,7 @@ import click
 from nodectl.cli.options import connection_options, listing_options, rehearsal_options, run_dir_option, task_options
 from nodectl.cli.playing import read
 from nodectl.cli.proving import nodes_of, prove, read_suite
+from nodectl.cli.terms import read_terms
 from nodectl.diagnostics.model import Collector
 from nodectl.shipped import shipped
 
@@ -30,6 +31,7 @@ def command(hosts: tuple[str, ...], playbook: Path | None, suite: str, run_dir: 
     """
     found = Collector()
     playing = read("bootstrap", playbook or shipped("playbooks") / "bootstrap.yml", hosts, given, found)
+    terms = read_terms(playing.loaded.inventory, hosts, playing.asked.options.extra_vars, found)
     wanted = read_suite(suite, found)
     found.stop_if_wrong()
     assert wanted is not None
@@ -40,5 +42,5 @@ def command(hosts: tuple[str, ...], playbook: Path | None, suite: str, run_dir: 
     with playing.session(run_dir) as session:
         result = playing.play(session)
         if not playing.asked.options.check:
-            prove(session, nodes_of(result, playing.asked.options), wanted)
+            prove(session, nodes_of(result, playing.asked.options), wanted, terms)
     return session.exit_code

@@ -10,6 +10,7 @@ from nodectl.cli.extra_vars import extra_vars
 from nodectl.cli.loading import load
 from nodectl.cli.mistakes import tell_no_mistakes
 from nodectl.cli.options import extra_vars_option, format_option, inventory_option, limit_option
+from nodectl.cli.terms import read_terms
 from nodectl.diagnostics.model import Collector
 from nodectl.engine.options import Options
 from nodectl.shipped import shipped
@@ -26,8 +27,8 @@ def command(playbooks: tuple[Path, ...], sources: tuple[str, ...], limit: str | 
     found = Collector()
     options = Options(limit=limit, extra_vars=extra_vars(extra, found), roles_path=(shipped("roles"),))
     paths = playbooks or (shipped("playbooks") / "bootstrap.yml",)
-    for path in paths:
-        load(sources, path, options, found)
+    inventories = [load(sources, path, options, found).inventory for path in paths]
+    read_terms(inventories[0], sources, options.extra_vars, found)
     found.stop_if_wrong()
     tell_no_mistakes(found.warnings, f"{', '.join(map(str, paths))}: no mistakes found")
     return 0

@@ -14,6 +14,7 @@ from nodectl.cli.loading import check_targets, inventory_secrets
 from nodectl.cli.options import connection_options, read_options, run_dir_option
 from nodectl.cli.proving import nodes_of, prove, read_suite
 from nodectl.cli.session import Session, make_run_folder
+from nodectl.cli.terms import read_terms
 from nodectl.diagnostics.model import Collector
 from nodectl.engine.run import run_playbook
 from nodectl.inventory.load import load_inventory
@@ -30,6 +31,7 @@ def command(hosts: tuple[str, ...], suite: str, run_dir: Path | None, **given: A
     asked = read_options(given, found)
     inventory = load_inventory(hosts, found)
     check_targets(inventory, hosts, "all", asked.limit, found)
+    terms = read_terms(inventory, hosts, asked.options.extra_vars, found)
     wanted = read_suite(suite, found)
     found.stop_if_wrong()
     assert wanted is not None
@@ -37,5 +39,5 @@ def command(hosts: tuple[str, ...], suite: str, run_dir: Path | None, **given: A
     with Session(make_run_folder(run_dir), asked.limits, asked.view, [*asked.secrets, *inventory_secrets(inventory)], **about) as session:
         # Facts are part of a node's variables: addresses, interfaces and GPUs are read anew, not believed.
         result = run_playbook(one_task("setup", {}, "all", "Facts"), inventory, asked.options, session.connections, session.emit)
-        prove(session, nodes_of(result, asked.options), wanted)
+        prove(session, nodes_of(result, asked.options), wanted, terms)
     return session.exit_code
