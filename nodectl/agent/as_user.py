@@ -11,7 +11,7 @@ from nodectl.agent.contract import Failed
 
 # Everything is imported while we are root: the interpreter may lie where the account cannot read.
 _BECOME = """\
-import contextlib, itertools, json, mmap, os, pwd, random, sys, tempfile, threading, time, typing
+import contextlib, hashlib, itertools, json, mmap, os, pwd, random, sys, tempfile, threading, time, typing
 user = sys.argv[1]
 if user:
     entry = pwd.getpwnam(user)

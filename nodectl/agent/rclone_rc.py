@@ -31,16 +31,27 @@ def credentials(system: System, path: str) -> Tuple[str, str]:
 
 def call(system: System, url: str, env_file: str, command: str, timeout: float) -> Dict[str, Any]:
     """One command's answer. Raises Failed; the password is in no message and in no argv."""
+    _must_be_local(url)
+    user, password = credentials(system, env_file)
+    return post(url, user, password, command, {}, timeout)
+
+
+def _must_be_local(url: str) -> None:
     parts = urllib.parse.urlsplit(url)
     if parts.scheme != "http" or parts.hostname not in _LOCAL:
         raise Failed(f"rclone's control interface is asked on this node only (http://127.0.0.1:PORT), not on {url}")
-    user, password = credentials(system, env_file)
+
+
+def post(url: str, user: str, password: str, command: str, order: Dict[str, Any], timeout: float) -> Dict[str, Any]:
+    """As ``call``, with what the command takes and with credentials at hand."""
+    _must_be_local(url)
+    parts = urllib.parse.urlsplit(url)
     headers = {"Content-Type": "application/json"}
     if user:
         headers["Authorization"] = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
     connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port or 5572, timeout=timeout)
     try:
-        connection.request("POST", f"/{command}", body=b"{}", headers=headers)
+        connection.request("POST", f"/{command}", body=json.dumps(order).encode(), headers=headers)
         answer = connection.getresponse()
         data = json.loads(answer.read(1024 * 1024).decode("utf-8", "replace") or "{}")
     except (OSError, http.client.HTTPException) as error:

@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import tempfile
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Optional
 
+from nodectl.agent import fio_job, io_proof, rclone_store
 from nodectl.agent.contract import Args, Failed
-from nodectl.agent.direct_io import direct_reason
-from nodectl.agent.measured_folder import in_child, measured_folder, python_method
+from nodectl.agent.measured_folder import measured_folder, mount_of
 from nodectl.agent.sizes import size_of
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
 
 SPEC = Spec(
-    summary="Measure a filesystem with one fio job on a file of its own; never on a raw device.",
+    summary="Measure a filesystem with fio jobs on a file of its own; never on a raw device.",
     params={
         "path": Param("path", "folder on the filesystem", required=True),
-        "rw": Param("str", "kind of access", default="write", choices=("read", "write", "randread", "randwrite")),
-        "bs": Param("str", "bytes per request", default="1MiB"),
+        "rw": Param("str", "kind of access; fsync writes and syncs each request", default="write", choices=fio_job.WAYS),
+        "ways": Param("list", "several kinds of access one after the other, instead of rw", default=[], elements="str"),
+        "bs": Param("str", "bytes per request in sequence", default="1MiB"),
+        "random_bs": Param("str", "bytes per request at random, and per synced write", default="4KiB"),
         "size": Param("str", "bytes per job", default="256MiB"),
         "iodepth": Param("int", "requests in flight per job", default=16),
         "numjobs": Param("int", "jobs at once", default=1),
-        "runtime": Param("float", "seconds of measuring", default=5.0),
+        "runtime": Param("float", "seconds of measuring, for each kind", default=5.0),
         "ramp_time": Param("float", "seconds before measuring starts", default=0.0),
+        "user": Param("str", "measure as this account", default=""),
         "direct": Param("bool", "bypass the page cache where the filesystem lets us", default=True),
-        "timeout": Param("float", "seconds for everything; not given: three times the runtime and a minute"),
+        "any_filesystem": Param("bool", "also measure memory (tmpfs) and overlays, which are no disks", default=False),
+        "timeout": Param("float", "seconds for everything; not given: for each kind three times the runtime and a minute"),
     },
     returns={
         "bytes_per_second": "bandwidth in B/s", "iops": "operations per second", "latency_s": "completion latency in seconds: p50, p99, p99.9",
+        "sync_latency_s": "latency of each fsync in seconds: p50, p99, p99.9; empty for other kinds",
         "bytes": "bytes moved", "seconds": "time measured", "method": "tool and version", "direct": "whether the page cache was bypassed",
         "direct_reason": "why not",
-        "conditions": "rw, bs, size, iodepth, numjobs, runtime, engine", "notes": "other lines that fio printed",
+        "proof": "why these bytes did not come from a cache: device (its counters were compared), memory (the file is larger), direct, "
+        "store (it counted them), \"\" for none",
+        "proof_text": "what was seen", "fstype": "filesystem type",
+        "conditions": "rw, bs, size, iodepth, numjobs, runtime, engine", "notes": "other lines that fio printed", "raw": "fio's JSON",
+        "ways": "with ways: the above for each of them, or error; then nothing of it stands beside",
     },
-    example="- probe_fio:\n    path: /scratch\n    rw: write\n    bs: 1MiB\n    size: 4GiB\n    runtime: 10\n",
+    example="- probe_fio:\n    path: /scratch\n    ways: [write, read, randread, randwrite, fsync]\n    size: 4GiB\n    runtime: 10\n",
 )
 
 
@@ -46,92 +52,78 @@ def act(system: System, args: Args, check: bool) -> Outcome:
     info = system.stat(args["path"], follow=True)
     if info is None or not os.path.isdir(args["path"]):
         raise Failed(f"{args['path']} is no folder: the test writes a file of its own below a folder, never to a device")
-    size, block = size_of("size", args["size"]), size_of("bs", args["bs"])
-    if args["direct"] and block % 512:
-        raise Failed(f"bs {args['bs']} is {block} bytes: direct I/O needs a multiple of the sector size (512), better 4096")
-    timeout = args["timeout"] or args["runtime"] * 3 + args["ramp_time"] + 60.0
-    with measured_folder(system, args["path"], size * args["numjobs"]) as folder:
-        if system.which("fio") is None:
-            values = _in_python(system, args, folder, size, block, timeout)
-        else:
-            values = _with_fio(system, args, folder, size, block, timeout)
-    return Outcome(values=values)
+    wrong = sorted(set(args["ways"]) - set(fio_job.WAYS))
+    if wrong:
+        raise Failed(f"ways: {', '.join(wrong)} is unknown; expected some of {', '.join(fio_job.WAYS)}")
+    jobs = [_job(args, way) for way in args["ways"] or [args["rw"]]]
+    timeout = args["timeout"] or len(jobs) * (args["runtime"] * 3 + args["ramp_time"] + 60.0)
+    with measured_folder(system, args["path"], 3 * jobs[0].size * args["numjobs"], args["user"], args["any_filesystem"]) as folder:
+        if not args["ways"]:
+            return Outcome(values=fio_job.measure(system, jobs[0], folder, timeout, args["user"]))
+        inside = _Inside(system, folder, args["user"], timeout / len(jobs))
+        return Outcome(values={"ways": {job.rw: inside.one(job) for job in jobs}})
 
 
-def _in_python(system: System, args: Args, folder: str, size: int, block: int, timeout: float) -> Dict[str, Any]:
-    order = {"what": "transfer", "folder": folder, "rw": args["rw"], "bs": block, "size": size, "runtime": args["runtime"], "direct": args["direct"]}
-    found = in_child(system, "", order, timeout)
-    conditions = {"rw": args["rw"], "bs": block, "size": size, "iodepth": 1, "numjobs": 1, "runtime": args["runtime"], "engine": "one request at a time"}
-    method = f"{python_method()}, fio is not installed (one request at a time: below what fio with a queue shows)"
-    return dict(found, method=method, conditions=conditions, notes=[])
+class _Inside:
+    """Several kinds of access in one folder. Where an object store is mounted, files are read that no cache on this node has seen."""
 
+    def __init__(self, system: System, folder: str, user: str, timeout: float) -> None:
+        self.system = system
+        self.folder = folder
+        self.user = user
+        self.timeout = timeout
+        self.live = mount_of(system.mounts(), folder)
+        self.daemon, self.why_not = rclone_store.behind(system, self.live)
 
-def _with_fio(system: System, args: Args, folder: str, size: int, block: int, timeout: float) -> Dict[str, Any]:
-    reason = direct_reason(folder) if args["direct"] else "not asked for"
-    engine = "psync" if reason else "libaio"
-    depth = args["iodepth"] if engine == "libaio" else 1
-    output = tempfile.mkdtemp(prefix="nodectl-fio-")
-    try:
-        argv = [*_command(args, folder, size, block, engine, depth, not reason), f"--output={os.path.join(output, 'fio.json')}"]
-        done = system.run(argv, timeout=timeout)
-        text = (system.read(os.path.join(output, "fio.json")) or b"").decode("utf-8", "replace")
-    finally:
-        shutil.rmtree(output, ignore_errors=True)
-    data, notes = cut_json(text or done.stdout)
-    notes += [line for line in done.stderr.splitlines() if line.strip()]
-    values = judge_fio(data, args["rw"], done.rc, notes)
-    conditions = {
-        "rw": args["rw"], "bs": block, "size": size, "iodepth": depth, "numjobs": args["numjobs"], "runtime": args["runtime"], "engine": engine,
-        "ramp_time": args["ramp_time"],
-    }
-    return dict(values, direct=not reason, direct_reason=reason, conditions=conditions, notes=notes[:20])
-
-
-def _command(args: Args, folder: str, size: int, block: int, engine: str, depth: int, direct: bool) -> List[str]:
-    argv = [
-        "fio", "--name=nodectl", f"--directory={folder}", f"--rw={args['rw']}", f"--bs={block}", f"--size={size}", f"--iodepth={depth}",
-        f"--numjobs={args['numjobs']}", f"--ioengine={engine}", f"--direct={int(direct)}", "--time_based=1", f"--runtime={args['runtime']:g}s",
-        "--group_reporting=1", "--refill_buffers=1", "--invalidate=1", "--eta=never", "--output-format=json", "--thread=1",
-    ]
-    argv += [f"--ramp_time={args['ramp_time']:g}s"] if args["ramp_time"] else []
-    return argv + (["--end_fsync=1"] if "write" in args["rw"] else [])
-
-
-def cut_json(text: str) -> Tuple[Dict[str, Any], List[str]]:
-    """(the JSON object within ``text``, the other lines): fio prints notes and errors before and after it. Raises Failed without one."""
-    start = text.find("{")
-    while start >= 0:
+    def one(self, job: fio_job.Job) -> Dict[str, Any]:
+        """What one kind gave; its error does not take the other figures away."""
         try:
-            data, length = json.JSONDecoder().raw_decode(text[start:])
-        except ValueError:
-            start = text.find("{", start + 1)
-            continue
-        rest = text[:start] + "\n" + text[start + length :]
-        return data, [line for line in rest.splitlines() if line.strip()]
-    raise Failed(f"fio gave no JSON: {text.strip()[-300:] or 'no output'}")
+            if self.daemon is None:
+                return fio_job.measure(self.system, job, self.folder, self.timeout, self.user)
+            return self.writing(self.daemon, job) if job.writes else self.reading(self.daemon, job)
+        except Failed as failed:
+            self.system.stopper.check()
+            return {"error": failed.msg}
+
+    def writing(self, daemon: rclone_store.Daemon, job: fio_job.Job) -> Dict[str, Any]:
+        """As whoever writes sees it: a mount with a cache has the bytes before its store has."""
+        found = fio_job.measure(self.system, job, self.folder, self.timeout, self.user)
+        seconds = self.stored(daemon, job)
+        return dict(found, proof="store", proof_text=f"the store listed the file with its size {seconds:.1f} s after it was closed")
+
+    def stored(self, daemon: rclone_store.Daemon, job: fio_job.Job) -> float:
+        files = {f"data.{number}": (job.size, "") for number in range(job.jobs)}
+        return rclone_store.until_durable(self.system, daemon, self.inside(), files, self.timeout)
+
+    def inside(self) -> str:
+        return os.path.relpath(self.folder, self.live.target if self.live else "/")
+
+    def reading(self, daemon: rclone_store.Daemon, job: fio_job.Job) -> Dict[str, Any]:
+        """A copy that was made within the store, read once."""
+        here = self.inside()
+        if not os.path.exists(os.path.join(self.folder, "data.0")):
+            raise Failed(f"{job.rw} reads what write has written: name write before it")
+        rclone_store.copy(self.system, daemon, here, f"{here}/{job.rw}", self.timeout)
+        rclone_store.refresh(self.system, daemon, here)
+        before = rclone_store.fetched(self.system, daemon)
+        cold = job._replace(file=os.path.join(self.folder, job.rw, "data.0"), jobs=1)
+        found = fio_job.measure(self.system, cold, self.folder, self.timeout, self.user)
+        return dict(found, **_counted(before, rclone_store.fetched(self.system, daemon), found["bytes"]))
 
 
-def judge_fio(data: Dict[str, Any], rw: str, rc: int, notes: List[str]) -> Dict[str, Any]:
-    """Figures from bytes only (fio's `bw` is KiB/s). Raises Failed when fio or any of its jobs had an error."""
-    jobs = data.get("jobs") or []
-    errors = sorted({int(job.get("error", 0)) for job in jobs} - {0})
-    if rc != 0 or errors or not jobs:
-        why = ", ".join(f"{os.strerror(number)} (error {number})" for number in errors) or "; ".join(notes[-3:]) or f"exit code {rc}"
-        raise Failed(f"fio failed: {why}", rc=rc, notes=notes[:20])
-    side = [job["write" if "write" in rw else "read"] for job in jobs]
-    seconds = max(float(part.get("runtime", 0)) for part in side) / 1000.0
-    moved = sum(int(part.get("io_bytes", 0)) for part in side)
-    if not moved or not seconds:
-        raise Failed("fio moved no data: nothing was measured", notes=notes[:20])
-    return {
-        "bytes_per_second": sum(float(part["bw_bytes"]) for part in side) if all("bw_bytes" in part for part in side) else moved / seconds,
-        "iops": sum(float(part.get("iops", 0.0)) for part in side), "bytes": moved, "seconds": seconds, "latency_s": _latency(side[0]),
-        "method": str(data.get("fio version", "fio")),
-    }
+def _counted(before: Optional[int], after: Optional[int], read: int) -> Dict[str, Any]:
+    """rclone fetches ahead, and whole pieces of a file: what it moved is never less than what was read from the store."""
+    if before is None or after is None:
+        return {"proof": "", "proof_text": "rclone does not tell how much it fetched"}
+    text = f"{after - before} bytes came from the store by rclone's own count, {read} were read"
+    return {"proof": "store" if after - before >= io_proof.ENOUGH * read else "", "proof_text": text}
 
 
-def _latency(part: Dict[str, Any]) -> Dict[str, float]:
-    """Percentiles in seconds; older versions name the unit otherwise, and absent ones stay absent."""
-    found = (part.get("clat_ns") or {}).get("percentile") or {}
-    names = (("50.000000", "p50"), ("99.000000", "p99"), ("99.900000", "p99.9"))
-    return {name: float(found[key]) / 1e9 for key, name in names if key in found}
+def _job(args: Args, way: str) -> fio_job.Job:
+    """Requests in sequence are large, at random small, as given; with one kind alone ``bs`` counts for it whatever it is."""
+    name = "bs" if way in ("read", "write") or not args["ways"] else "random_bs"
+    block = size_of(name, args[name])
+    if args["direct"] and block % 512:
+        raise Failed(f"{name} {args[name]} is {block} bytes: direct I/O needs a multiple of the sector size (512), better 4096")
+    size = size_of("size", args["size"])
+    return fio_job.Job(way, block, size, args["iodepth"], args["numjobs"], args["runtime"], args["ramp_time"], args["direct"])

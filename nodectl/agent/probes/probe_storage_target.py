@@ -5,49 +5,67 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Dict, Optional
+from typing import Any, Dict
 
-from nodectl.agent import blocks
+from nodectl.agent import as_user, blocks, io_proof
 from nodectl.agent.contract import Args, Failed
+from nodectl.agent.measured_folder import mount_of
 from nodectl.agent.system import Mount, System
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
 
 SPEC = Spec(
     summary="Filesystem, device and free space under a path; a path that does not exist yet counts as its nearest parent.",
-    params={"path": Param("path", "file or folder", required=True), "timeout": Param("float", "seconds for the filesystem's answer", default=10.0)},
+    params={
+        "path": Param("path", "file or folder", required=True),
+        "write": Param("bool", "make and remove a small file in the folder", default=False),
+        "user": Param("str", "as this account", default=""),
+        "timeout": Param("float", "seconds for each answer of the filesystem", default=10.0),
+    },
     returns={
         "path": "as asked", "exists": "whether it is there", "target": "mount point", "fstype": "filesystem type", "source": "source", "device": "major:minor",
         "free_bytes": "free for ordinary users", "total_bytes": "size", "is_tmpfs": "memory, not disk", "is_overlay": "an overlay", "is_fuse": "a FUSE mount",
         "kind": "nvme, disk, loop (stands in for a disk), md, device mapper, \"\"", "serial": "of the device", "mem_total_bytes": "memory of the node",
+        "read_only": "by the mount table", "writable": "a small file was written and synced (null: not tried)", "write_reason": "why not",
     },
     example="- probe_storage_target:\n    path: /scratch\n",
 )
 _ASK = "import json,os,sys\nv=os.statvfs(sys.argv[1])\nprint(json.dumps([v.f_bavail*v.f_frsize,v.f_blocks*v.f_frsize]))"
 
+# Synced: a full or read-only disk may take the bytes and say so only then.
+_TRY = """\
+handle, name = tempfile.mkstemp(prefix='.nodectl-probe-', dir=sys.argv[1])
+os.unlink(name)
+os.write(handle, b'probe' * 1000)
+os.fsync(handle)
+"""
+
 
 def act(system: System, args: Args, check: bool) -> Outcome:
     path = os.path.abspath(args["path"])
-    live = mount_of(system, path)
+    live = mount_of(system.mounts(), path)
     if live is None:
         raise Failed(f"no mount holds {path} (is it below a mount point of another namespace?)")
     values: Dict[str, Any] = {
         "path": path, "target": live.target, "fstype": live.fstype, "source": live.source, "device": live.device, "options": live.options,
         "is_tmpfs": live.fstype in ("tmpfs", "ramfs", "devtmpfs"), "is_overlay": live.fstype == "overlay", "is_fuse": live.fstype.startswith("fuse"),
-        "mem_total_bytes": _memory(system), **_device(live),
+        "mem_total_bytes": io_proof.memory(system), "read_only": "ro" in live.options.split(","), "writable": None, "write_reason": "", **_device(live),
     }
     free, total, exists = _space(system, path, live, args["timeout"])
+    if args["write"] and exists and not check:
+        values["write_reason"] = _write(system, args, path)
+        values["writable"] = not values["write_reason"]
     return Outcome(values=dict(values, free_bytes=free, total_bytes=total, exists=exists))
 
 
-def mount_of(system: System, path: str) -> Optional[Mount]:
-    """The mount that holds ``path``, by the mount table alone: a dead filesystem is not touched."""
-    best: Optional[Mount] = None
-    for mount in system.mounts():
-        inside = path == mount.target or path.startswith(mount.target.rstrip("/") + "/")
-        if inside and (best is None or len(mount.target) >= len(best.target)):
-            best = mount
-    return best
+def _write(system: System, args: Args, path: str) -> str:
+    """ "" or why nothing can be written there."""
+    try:
+        done = system.run(as_user.command(args["user"], _TRY, [path]), timeout=args["timeout"])
+    except Failed as failed:
+        system.stopper.check()
+        return failed.msg
+    return "" if done.rc == 0 else as_user.last_line(done.stderr, done.rc)
 
 
 def _space(system: System, path: str, live: Mount, timeout: float) -> "tuple[int, int, bool]":
@@ -71,9 +89,3 @@ def _device(live: Mount) -> Dict[str, str]:
         disk = blocks.describe(live.source, live.device, os.path.dirname(folder))
     return {"kind": "loop" if disk.kind == blocks.LOOP else disk.kind, "serial": disk.serial}
 
-
-def _memory(system: System) -> int:
-    for line in (system.read("/proc/meminfo") or b"").decode().splitlines():
-        if line.startswith("MemTotal:"):
-            return int(line.split()[1]) * 1024
-    return 0

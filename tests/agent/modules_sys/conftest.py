@@ -6,9 +6,11 @@ import hashlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -107,3 +109,27 @@ def disk(tmp_path: Path) -> Iterator[DiskMaker]:
         subprocess.run(["delpart", made.path, "1"], check=False, capture_output=True)
         subprocess.run(["losetup", "--detach", made.path], check=False)
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def rclone_mount(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """A real mount of a folder through rclone with a write cache."""
+    if os.geteuid() != 0 or shutil.which("rclone") is None or not os.path.exists("/dev/fuse"):
+        pytest.skip("needs root, rclone and /dev/fuse")
+    for name in ("remote", "mnt", "cache"):
+        (tmp_path / name).mkdir()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    env = tmp_path / "rc.env"
+    env.write_text("RCLONE_RC_USER=u\nRCLONE_RC_PASS=p\n")
+    env.chmod(0o600)
+    argv = ["rclone", "mount", str(tmp_path / "remote"), str(tmp_path / "mnt"), "--vfs-cache-mode", "full", "--cache-dir", str(tmp_path / "cache"), "--vfs-write-back", "1s", "--rc"]
+    process = subprocess.Popen([*argv, "--rc-addr", f"127.0.0.1:{port}", "--allow-other"], env=dict(os.environ, RCLONE_RC_USER="u", RCLONE_RC_PASS="p"), stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 10
+    while not os.path.ismount(tmp_path / "mnt") and time.monotonic() < end:
+        time.sleep(0.05)
+    yield {"path": str(tmp_path / "mnt"), "url": f"http://127.0.0.1:{port}", "env_file": str(env), "remote": tmp_path / "remote"}
+    subprocess.run(["fusermount3", "-u", str(tmp_path / "mnt")], check=False)
+    process.terminate()
+    process.wait(timeout=10)

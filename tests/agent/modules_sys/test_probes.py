@@ -14,17 +14,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from nodectl.agent import as_user, direct_io, measured_folder, rclone_rc
+from nodectl.agent import as_user, rclone_rc
 from nodectl.agent.contract import Failed
 from nodectl.agent.modules import object_flush
 from nodectl.agent.probes import (
     probe_clock,
-    probe_fio,
     probe_limits,
     probe_machine,
     probe_mounts,
     probe_object_mount,
-    probe_phases,
     probe_route,
     probe_storage_target,
 )
@@ -104,132 +102,6 @@ def test_storage_target(tmp_path: Path) -> None:
     assert (values["target"], values["is_tmpfs"], values["exists"]) == ("/dev/shm", True, False)
     assert 0 < values["free_bytes"] <= values["total_bytes"]
     assert values["mem_total_bytes"] > 2**28
-
-
-def test_storage_target_takes_the_topmost_mount() -> None:
-    table = [Mount("a", "/", "ext4", "rw", "/", "1:1"), Mount("b", "/data", "xfs", "rw", "/", "1:2"), Mount("c", "/data", "fuse.x", "rw", "/", "0:9"), Mount("d", "/data2", "xfs", "rw", "/", "1:3")]
-    found = probe_storage_target.mount_of(Scripted({}, {}, table), "/data/x")
-    assert found is not None
-    assert found.source == "c"
-
-
-def fio_json(**job: Any) -> dict[str, Any]:
-    side = {"io_bytes": 4096000, "bw": 2000000, "bw_bytes": 2048000000, "iops": 500.0, "runtime": 2, "clat_ns": {"percentile": {"50.000000": 1000, "99.000000": 2000}}}
-    return {"fio version": "fio-3.33", "jobs": [dict({"error": 0, "read": side, "write": side}, **job)]}
-
-
-def test_fio_json_between_other_lines() -> None:
-    data, notes = probe_fio.cut_json('note: both iodepth >= 1 {and} psync\n{"a": {"b": 1}}\nfio: io_u error\n')
-    assert data == {"a": {"b": 1}}
-    assert notes == ["note: both iodepth >= 1 {and} psync", "fio: io_u error"]
-    assert "no JSON" in reason(lambda: probe_fio.cut_json("nothing { here"))
-
-
-def test_fio_figures_are_bytes() -> None:
-    values = probe_fio.judge_fio(fio_json(), "write", 0, [])
-    assert values["bytes_per_second"] == 2.048e9
-    assert values["latency_s"] == {"p50": 1e-6, "p99": 2e-6}
-    assert values["method"] == "fio-3.33"
-
-
-@pytest.mark.parametrize(
-    ("data", "rc", "says"),
-    [
-        (fio_json(error=28), 1, "No space left on device (error 28)"),
-        (fio_json(error=5), 0, "error 5"),
-        ({"jobs": []}, 1, "exit code 1"),
-        (fio_json(write={"io_bytes": 0, "runtime": 0}), 0, "moved no data"),
-    ],
-)
-def test_fio_that_failed_is_no_figure(data: dict[str, Any], rc: int, says: str) -> None:
-    assert says in reason(lambda: probe_fio.judge_fio(data, "write", rc, []))
-
-
-def left(folder: Path) -> list[str]:
-    return [name for name in os.listdir(folder) if name.startswith(".nodectl")]
-
-
-@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed here")
-@pytest.mark.parametrize("rw", ["write", "randread"])
-def test_fio_for_real(tmp_path: Path, rw: str) -> None:
-    values = probe_fio.act(System(), filled(probe_fio.SPEC, path=str(tmp_path), rw=rw, bs="4k", size="1MiB", runtime=0.2), False).values
-    assert values["method"].startswith("fio-")
-    assert values["bytes_per_second"] > 0
-    assert values["conditions"]["bs"] == 4096
-    assert left(tmp_path) == []
-
-
-@pytest.mark.parametrize("rw", ["write", "randwrite", "read", "randread"])
-def test_without_fio_python_measures_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rw: str) -> None:
-    system = System()
-    monkeypatch.setattr(system, "which", lambda name: None if name == "fio" else shutil.which(name))
-    values = probe_fio.act(system, filled(probe_fio.SPEC, path=str(tmp_path), rw=rw, bs="64KiB", size="1MiB", runtime=0.1), False).values
-    assert "fio is not installed" in values["method"]
-    assert values["bytes_per_second"] > 0
-    assert values["conditions"]["iodepth"] == 1
-    assert left(tmp_path) == []
-
-
-def test_fio_refuses_before_writing(tmp_path: Path) -> None:
-    assert "is no folder" in reason(lambda: probe_fio.act(System(), filled(probe_fio.SPEC, path="/dev/null"), False))
-    assert "bytes free" in reason(lambda: probe_fio.act(System(), filled(probe_fio.SPEC, path=str(tmp_path), size="900TB"), False))
-    assert "multiple of the sector size" in reason(lambda: probe_fio.act(System(), filled(probe_fio.SPEC, path=str(tmp_path), bs="1000"), False))
-    assert probe_fio.act(System(), filled(probe_fio.SPEC, path=str(tmp_path)), True).skipped
-    assert left(tmp_path) == []
-
-
-def test_folder_is_removed_when_the_test_fails(tmp_path: Path) -> None:
-    def broken_off() -> None:
-        with measured_folder.measured_folder(System(), str(tmp_path), 1) as folder:
-            (Path(folder) / "data").write_bytes(b"x")
-            raise Failed("stopped")
-
-    assert reason(broken_off) == "stopped"
-    assert left(tmp_path) == []
-
-
-def test_child_that_fails_says_why(tmp_path: Path) -> None:
-    said = reason(lambda: measured_folder.in_child(System(), "", {"what": "phases", "folder": str(tmp_path / "gone")}, 10.0))
-    assert "KeyError" in said or "No such file" in said
-
-
-def small_phases(folder: str, **more: Any) -> dict[str, Any]:
-    return filled(probe_phases.SPEC, path=folder, batches=2, batch_size="64KiB", samples=4, model_size="1MiB", checkpoint_size="1MiB", **more)
-
-
-def test_phases(tmp_path: Path) -> None:
-    values = probe_phases.act(System(), small_phases(str(tmp_path)), False).values
-    assert values["batch_read"]["bytes"] == 2 * 65536
-    assert values["model_load"]["bytes"] == values["checkpoint_write"]["bytes"] == 1024**2
-    for phase in ("batch_read", "model_load", "checkpoint_write"):
-        assert values[phase]["bytes_per_second"] == pytest.approx(values[phase]["bytes"] / values[phase]["seconds"])
-    assert values["conditions"]["samples"] == 4
-    assert left(tmp_path) == []
-    assert probe_phases.act(System(), small_phases(str(tmp_path)), True).skipped
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to measure as another account")
-def test_phases_as_a_user_on_memory() -> None:
-    values = probe_phases.act(System(), small_phases("/dev/shm", user="nobody"), False).values
-    assert values["conditions"]["fstype"] == "tmpfs"
-    assert left(Path("/dev/shm")) == []
-    assert "cannot make a folder" in reason(lambda: probe_phases.act(System(), small_phases("/sys", user="nobody"), False))
-
-
-def test_quantiles() -> None:
-    assert [direct_io.quantile([4, 1, 3, 2], share) for share in (0.25, 0.5, 0.75, 1.0)] == [1, 2, 3, 4]
-    assert direct_io.quantile([7.0], 0.99) == 7.0
-
-
-def test_threads_raise_the_first_error() -> None:
-    def work(item: int) -> int:
-        if item == 3:
-            raise OSError("three")
-        return item * 2
-
-    assert direct_io.on_threads(4, [1, 2], work) == [2, 4]
-    with pytest.raises(OSError, match="three"):
-        direct_io.on_threads(2, [1, 2, 3, 4], work)
 
 
 class Rc(BaseHTTPRequestHandler):
@@ -321,30 +193,6 @@ def test_object_mount_that_is_not_there(tmp_path: Path) -> None:
     assert "nothing is mounted" in reason(lambda: object_mount([], path="/no/where", require=True))
     wrong = [Mount("/dev/x", str(tmp_path), "xfs", "rw", "/", "1:1")]
     assert "xfs is mounted on" in object_mount(wrong, path=str(tmp_path)).values["reason"]
-
-
-@pytest.fixture
-def rclone_mount(tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """A real mount of a folder through rclone with a write cache."""
-    if os.geteuid() != 0 or shutil.which("rclone") is None or not os.path.exists("/dev/fuse"):
-        pytest.skip("needs root, rclone and /dev/fuse")
-    for name in ("remote", "mnt", "cache"):
-        (tmp_path / name).mkdir()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    env = tmp_path / "rc.env"
-    env.write_text("RCLONE_RC_USER=u\nRCLONE_RC_PASS=p\n")
-    env.chmod(0o600)
-    argv = ["rclone", "mount", str(tmp_path / "remote"), str(tmp_path / "mnt"), "--vfs-cache-mode", "full", "--cache-dir", str(tmp_path / "cache"), "--vfs-write-back", "1s", "--rc"]
-    process = subprocess.Popen([*argv, "--rc-addr", f"127.0.0.1:{port}", "--allow-other"], env=dict(os.environ, RCLONE_RC_USER="u", RCLONE_RC_PASS="p"), stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 10
-    while not os.path.ismount(tmp_path / "mnt") and time.monotonic() < end:
-        time.sleep(0.05)
-    yield {"path": str(tmp_path / "mnt"), "url": f"http://127.0.0.1:{port}", "env_file": str(env), "remote": tmp_path / "remote"}
-    subprocess.run(["fusermount3", "-u", str(tmp_path / "mnt")], check=False)
-    process.terminate()
-    process.wait(timeout=10)
 
 
 def test_a_real_object_mount_is_used_and_flushed(rclone_mount: dict[str, Any]) -> None:
