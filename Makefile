@@ -21,7 +21,7 @@ help:
 	@echo "make demo       start a lab of three hosts, bootstrap them, train on what was handed off (root)"
 	@echo "make test       the whole suite, lab included (root)"
 	@echo "make test-again only what failed last"
-	@echo "make test-fast  the tests that need no lab"
+	@echo "make test-fast  the tests that need no lab and no servers, in under a minute"
 	@echo "make lint       ruff and mypy"
 	@echo "make docs       write the generated pages under docs/modules"
 	@echo "make clean      stop the lab; remove its caches, the virtual environment and all caches of tools"
@@ -36,7 +36,7 @@ test-again: $(VENV)/.test
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
 test-fast: $(VENV)/.test
-	$(WITH_TOOLS) $(BIN)/python -m pytest -m "not lab"
+	$(WITH_TOOLS) $(BIN)/python -m pytest -m "not lab and not servers" -n auto --dist loadfile
 
 lint: $(VENV)/.test
 	$(BIN)/python -m ruff check nodectl tests

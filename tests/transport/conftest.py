@@ -15,6 +15,13 @@ from tests.transport.sshd import SSHD, Sshd, running
 FAST = Limits(connect=20.0, start=20.0, silence=2.0)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Logins on a real sshd, and waits that have to be real, are no unit tests: `make test-fast` leaves them to `make test`."""
+    for item in items:
+        if {"server", "sshd"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.servers)
+
+
 @pytest.fixture(scope="session")
 def packed() -> bytes:
     return fake_agent.packed()
