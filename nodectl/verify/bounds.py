@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from nodectl.transport.channel import Limits
 from nodectl.verify.gang import INIT_TIMEOUT, PORT_DEADLINE
-from nodectl.verify.network_checks import RETESTS
+from nodectl.verify.hunt import CONTESTED, RETESTS
 from nodectl.verify.node_checks import CLOCK_TRIES
 from nodectl.verify.session import CLEANUP, GRACE
 from nodectl.verify.suite_load import Suite, SuiteStep
 
 # A group that breaks is formed again without whoever broke it: one more bad node each time, then the step is unknown.
 ATTEMPTS = 3
+
+# Where disks cannot be striped each has a mount of its own; machines with GPUs have 16 at most.
+SCRATCH_DISKS = 16
 
 
 def longest(suite: Suite, mounts: int, limits: Limits | None = None) -> float:
@@ -28,11 +31,12 @@ def _step(step: SuiteStep, mounts: int) -> float:
     group = question + PORT_DEADLINE + GRACE + INIT_TIMEOUT  # once more where the port was taken meanwhile
     known = {
         "clock": CLOCK_TRIES * question,
-        "mounts": (1 + mounts) * question,
+        "mounts": (SCRATCH_DISKS + 1 + mounts) * question,  # each scratch disk, the list of them, and each file mount
         "torch": 2 * question,  # the node's python3, then the environment of the role
         "node_all_reduce": group,
         "all_reduce": (ATTEMPTS + 1) * group,
-        "scratch": step.deadline + 2 * (GRACE + CLEANUP),
+        "scratch": step.deadline + SCRATCH_DISKS * (GRACE + CLEANUP),
+        "mount_io": step.deadline + mounts * (GRACE + CLEANUP),
         "phases": step.deadline + mounts * (GRACE + CLEANUP),
     }
-    return (step.option("rounds") + RETESTS) * group if step.kind == "pairs" else known.get(step.kind, question)
+    return (step.option("rounds") + RETESTS + CONTESTED) * group if step.kind == "pairs" else known.get(step.kind, question)

@@ -38,10 +38,10 @@ def pairs(trial: Trial, step: SuiteStep) -> None:
         ledger.cover(hosts, step.kind)
         return
     members, fleet = trial.members(hosts), trial.fleet(hosts)
-    outcome = measure_pairs(members, step, fleet, ledger.tell)
+    outcome = measure_pairs(members, step, fleet, ledger.tell, said=lambda data: ledger.say("pair", "", data))
     ledger.lose_all(outcome.gone, step.kind)
-    for path in outcome.paths:
-        ledger.warn(path)
+    for text in (*outcome.paths, *outcome.shared):
+        ledger.warn(text)
     trial.best_pairs = {host: finding.best for host, finding in outcome.findings.items() if finding.best is not None}
     left = [host for host in hosts if not ledger.lost(host)]
     if len(left) > 1:

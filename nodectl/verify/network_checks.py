@@ -10,10 +10,11 @@ from typing import Any
 from nodectl.verify.floor_load import Floor, best_floor
 from nodectl.verify.formulas import median
 from nodectl.verify.gang import GangResult, Member, run_gang
-from nodectl.verify.isolate import FLOOR, Finding, PairResult, isolate, slow_paths
+from nodectl.verify.hunt import Bars, hunt
+from nodectl.verify.isolate import FLOOR, RELATIVE, Finding, PairResult
 from nodectl.verify.judge import Expectation
 from nodectl.verify.measurement import Measurement
-from nodectl.verify.pairs import Pair, retest, rounds
+from nodectl.verify.pairs import Pair
 from nodectl.verify.parse.nccl_log import network_used
 from nodectl.verify.reading import Reading, unknown
 from nodectl.verify.session import Gone
@@ -27,9 +28,13 @@ GROUP_SHARE = 0.5
 # Lab hosts share the cores of one machine: the time grows with the number of ranks, so the bar shrinks by 2/n; and other load on
 # those cores halved a group's figure in one of eight runs of three healthy hosts, so the bar is half of that again.
 SIMULATED_SHARE = 0.25
-# Rounds that suspects get with nodes that did well: with few rounds a node may have met only bad ones, and other load on shared cores
-# halves a figure now and then. A node that is really slow is slow in all of them.
-RETESTS = 2
+# Of the pairs of a round, so many are named on the screen: a line of four thousand names is read by nobody.
+MOST_NAMED = 8
+SayPair = Callable[[Mapping[str, Any]], None]
+
+
+def _unsaid(_data: Mapping[str, Any]) -> None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -60,56 +65,72 @@ class Fleet:
 
 @dataclass
 class PairsOutcome:
-    """``gone`` by host; ``findings`` for every host that has a figure or was found at fault; ``paths`` are sentences on slow paths."""
+    """``gone`` by host; ``findings`` for every host that has a figure or was found at fault; ``paths`` and ``shared`` are sentences on slow
+    paths, and on what slow nodes have in common."""
 
     results: list[PairResult] = field(default_factory=list)
     gone: dict[str, Gone] = field(default_factory=dict)
-    findings: dict[str, Finding] = field(default_factory=dict)
-    paths: list[str] = field(default_factory=list)
+    findings: Mapping[str, Finding] = field(default_factory=dict)
+    paths: Sequence[str] = ()
+    shared: Sequence[str] = ()
 
 
 def sizes_of(step: SuiteStep, members: Sequence[Member]) -> tuple[int, ...]:
     return step.gpu_sizes if members[0].backend == "nccl" else step.sizes
 
 
-def measure_pairs(members: Sequence[Member], step: SuiteStep, fleet: Fleet, tell: Callable[[str], None], gang: Gang = run_gang) -> PairsOutcome:
-    """Round robin, the pairs of a round at once; then suspects once more with nodes that did well. ``gang`` measures one group."""
+def measure_pairs(
+    members: Sequence[Member],
+    step: SuiteStep,
+    fleet: Fleet,
+    tell: Callable[[str], None],
+    gang: Gang = run_gang,
+    said: SayPair = _unsaid,
+) -> PairsOutcome:
+    """Round robin, the pairs of a round at once; then suspects once more with nodes that did well. ``gang`` measures one group; ``said`` hears
+    the data of each pair's event."""
     outcome = PairsOutcome()
     by_host = {member.host: member for member in members}
     size = max(sizes_of(step, members))
-    plan = rounds(list(by_host), int(step.option("rounds")))
-    for number, pairs in enumerate(plan, 1):
-        tell(f"pairs, round {number} of {len(plan)}: {_names(pairs)}")
-        _round(pairs, by_host, step, outcome, gang)
-    _isolate(outcome, fleet, size)
-    for _ in range(RETESTS):
-        good = [host for host, finding in outcome.findings.items() if finding.blame == "none"]
-        suspects = [host for host in by_host if host not in outcome.gone and host not in good]
-        again = retest(suspects, good, [result.pair for result in outcome.results])
-        if not again:
-            break
-        tell(f"pairs again, suspects with nodes that did well: {_names(again)}")
-        _round(again, by_host, step, outcome, gang)
-        _isolate(outcome, fleet, size)
+
+    def measure(number: int, what: str, pairs: Sequence[Pair]) -> list[PairResult]:
+        tell(f"{what}, round {number}: {_names(pairs)}")
+        found = _round(pairs, by_host, step, outcome, gang)
+        for result in found:
+            said(pair_data(result, "all_reduce", size, number))
+        return found
+
+    # Where virtual links share one machine, pairs disturb each other: the fleet's own spread sets no bar there.
+    bars = Bars({host: fleet.pair_floor(host, size) for host in by_host}, RELATIVE if fleet.simulated else None)
+    outcome.results, diagnosis = hunt(list(by_host), int(step.option("rounds")), bars, measure, lambda host: host not in outcome.gone)
+    outcome.findings = diagnosis.rails.get("", {})
+    outcome.paths, outcome.shared = diagnosis.paths, diagnosis.shared
     return outcome
 
 
+def pair_data(result: PairResult, tool: str, size: int, number: int) -> dict[str, Any]:
+    """The `pair` event of one measured pair. ``value`` None with ``error`` where there is no figure."""
+    return {
+        "hosts": list(result.pair), "rail": result.rail, "tool": tool, "bytes": size, "value": result.figure, "unit": "B/s", "round": number,
+        "error": result.error,
+    }  # fmt: skip
+
+
 def _names(pairs: Sequence[Pair]) -> str:
-    return ", ".join(f"{a} with {b}" for a, b in pairs)
+    shown = ", ".join(f"{a} with {b}" for a, b in pairs[:MOST_NAMED])
+    return shown if len(pairs) <= MOST_NAMED else f"{shown} and {len(pairs) - MOST_NAMED} more"
 
 
-def _round(pairs: Sequence[Pair], by_host: Mapping[str, Member], step: SuiteStep, outcome: PairsOutcome, gang: Gang) -> None:
-    alive = [pair for pair in pairs if not outcome.gone.keys() & set(pair)]
-    if not alive:
-        return
-    groups = [[by_host[a], by_host[b]] for a, b in alive]
+def _round(pairs: Sequence[Pair], by_host: Mapping[str, Member], step: SuiteStep, outcome: PairsOutcome, gang: Gang) -> list[PairResult]:
+    groups = [[by_host[a], by_host[b]] for a, b in pairs]
+    if not groups:
+        return []
     with ThreadPoolExecutor(len(groups), thread_name_prefix="pair") as pool:
         results = list(pool.map(lambda group: gang(group, step, sizes_of(step, group)), groups))
-    for pair, result in zip(alive, results, strict=True):
+    for result in results:
         outcome.gone.update(result.gone)
-        # A partner that was lost says nothing about the one that is left.
-        if not result.gone:
-            outcome.results.append(_pair_result(pair, result))
+    # A partner that was lost says nothing about the one that is left.
+    return [_pair_result(pair, result) for pair, result in zip(pairs, results, strict=True) if not result.gone]
 
 
 def _pair_result(pair: Pair, result: GangResult) -> PairResult:
@@ -121,15 +142,10 @@ def _pair_result(pair: Pair, result: GangResult) -> PairResult:
     return PairResult(pair, result.output.sizes[-1].bandwidth(COLLECTIVE, result.ranks, "median").busbw)
 
 
-def _isolate(outcome: PairsOutcome, fleet: Fleet, size: int) -> None:
-    outcome.results = [result for result in outcome.results if not outcome.gone.keys() & set(result.pair)]
-    hosts = {host for result in outcome.results for host in result.pair}
-    outcome.findings = isolate(outcome.results, {host: fleet.pair_floor(host, size) for host in hosts})
-    outcome.paths = slow_paths(outcome.results, outcome.findings)
-
-
 def pairs_reading(outcome: PairsOutcome, members: Sequence[Member], step: SuiteStep, fleet: Fleet) -> Reading:
-    """One measurement per host that is still there: its best pair. A node whose pairs all failed while others work measures 0."""
+    """One measurement per host that is still there: the middle one of its pairs with good partners.
+
+    A node whose pairs all failed while others work measures 0."""
     reading = Reading()
     size = max(sizes_of(step, members))
     for member in members:
@@ -151,9 +167,9 @@ def pairs_reading(outcome: PairsOutcome, members: Sequence[Member], step: SuiteS
 def _value(finding: Finding | None) -> tuple[float | None, str]:
     if finding is None:
         return None, "no pair with it could be measured: its partners were lost"
-    if finding.best is None and finding.blame == "node":
+    if finding.figure is None and finding.blame in ("node", "group"):
         return 0.0, ""
-    return finding.best, "" if finding.best is not None else finding.detail
+    return finding.figure, "" if finding.figure is not None else finding.detail
 
 
 def _bars(metric: str, host: str, fleet: Fleet) -> list[Expectation]:

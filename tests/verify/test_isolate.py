@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections.abc import Callable, Sequence
 from itertools import combinations
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodectl.verify.isolate import PairResult, isolate, slow_paths
+from nodectl.verify.hunt import Bars, Diagnosis, diagnose, hunt
+from nodectl.verify.isolate import PairResult, SlowPath, isolate, middle, path_text, slow_paths
+from nodectl.verify.narrow import Group, Narrowed, narrow, narrowed_text
 from nodectl.verify.pairs import Pair, retest, rounds
 
 NAN, INF = float("nan"), float("inf")
@@ -35,12 +40,8 @@ def measured(pairs: list[Pair], slow: set[str], dead: set[str], draw: random.Ran
 def blamed(hosts: list[str], slow: set[str], dead: set[str], seed: int, limit: int = 3) -> set[str]:
     """As network_checks does it: rounds, then suspects once more with nodes that did well."""
     draw = random.Random(seed)
-    results = measured([pair for pairs in rounds(hosts, limit) for pair in pairs], slow, dead, draw)
-    for _ in range(2):
-        good = [host for host, finding in isolate(results, {}).items() if finding.blame == "none"]
-        again = retest([host for host in hosts if host not in good], good, [result.pair for result in results])
-        results += measured(again, slow, dead, draw)
-    return {host for host, finding in isolate(results, {}).items() if finding.blame != "none"}
+    _, diagnosis = hunt(hosts, limit, Bars(ratio=0.5), lambda _number, _what, pairs: measured(list(pairs), slow, dead, draw), lambda _host: True)
+    return set(diagnosis.blamed())
 
 
 @pytest.mark.parametrize("count", [3, 4, 5, 6, 7, 8, 13, 16, 32, 33, 64])
@@ -104,14 +105,14 @@ def test_the_order_of_pairs_does_not_matter(figures: list[float | None], floors:
     mixed = list(results)
     shuffle.shuffle(mixed)
     one, other = isolate(results, floors), isolate(mixed, floors)
-    assert {host: (finding.blame, finding.best, finding.expected) for host, finding in one.items()} == {
-        host: (finding.blame, finding.best, finding.expected) for host, finding in other.items()
+    assert {host: (finding.blame, finding.figure, finding.expected) for host, finding in one.items()} == {
+        host: (finding.blame, finding.figure, finding.expected) for host, finding in other.items()
     }
     for finding in one.values():
-        if finding.best is None:
+        if finding.figure is None:
             assert finding.blame != "none"
         elif finding.expected is not None:
-            assert (finding.blame == "none") is (finding.best >= finding.expected)
+            assert (finding.blame == "none") is (finding.figure >= finding.expected)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -166,8 +167,8 @@ def test_a_slow_path_is_not_a_slow_node() -> None:
     results = [PairResult(pair, SLOW if pair == ("a", "b") else FAST) for pair in combinations("abcd", 2)]
     findings = isolate(results, {})
     assert {finding.blame for finding in findings.values()} == {"none"}
-    (path,) = slow_paths(results, findings)
-    assert path.startswith("path a - b: 12 MB/s")
+    assert slow_paths(results, findings) == [SlowPath(("a", "b"), 1)]
+    assert path_text(("a", "b"), results).startswith("path a - b: 12 MB/s")
 
 
 def test_pairs_of_a_blamed_node_are_no_slow_paths() -> None:
@@ -197,3 +198,234 @@ def test_retest_takes_a_new_partner_and_uses_nobody_twice() -> None:
     assert retest(["x"], [], []) == []
     assert retest(["x"], ["a"], [("a", "x")]) == [("x", "a")]
     assert retest(["x"], ["a", "b"], [("a", "x"), ("a", "x"), ("b", "x")]) == [("x", "b")]
+
+
+# -- what is told apart
+
+
+def result(a: str, b: str, figure: float | None, rail: str = "", ways: tuple[float, float] | None = None) -> PairResult:
+    return PairResult((a, b), figure, "" if figure else "died", rail, ways)
+
+
+def of_network(speed: Callable[[str, str], float], count: int, **more: Any) -> tuple[Diagnosis, int]:
+    """The diagnosis of a fleet where ``speed`` tells each pair's figure, and the number of rounds it took."""
+    asked: list[int] = []
+
+    def measure(number: int, _what: str, pairs: Sequence[Pair]) -> list[PairResult]:
+        asked.append(number)
+        return [PairResult(pair, speed(*pair)) for pair in pairs]
+
+    _, diagnosis = hunt(names(count), 3, Bars(**more), measure, lambda _host: True)
+    return diagnosis, len(asked)
+
+
+@pytest.mark.parametrize("count", [4, 16, 64])
+def test_both_ends_slow_are_two_nodes_and_no_path(count: int) -> None:
+    diagnosis, _ = of_network(lambda a, b: SLOW if {a, b} & {"n01", "n02"} else FAST, count, ratio=0.5)
+    assert diagnosis.blamed() == ["n01", "n02"]
+    assert not diagnosis.paths
+    assert {finding.blame for _, finding in diagnosis.of("n01")} == {"node"}
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 16, 64])
+def test_a_path_is_measured_again_and_blames_no_node(count: int) -> None:
+    diagnosis, taken = of_network(lambda a, b: SLOW if {a, b} == {"n01", "n02"} else FAST, count, ratio=0.5)
+    assert diagnosis.blamed() == []
+    assert diagnosis.slow_pairs == (("n01", "n02"),)
+    assert "12 MB/s (96 Mb/s), then 12 MB/s (96 Mb/s), though both ends do well" in diagnosis.paths[0]
+    assert taken == 4, "three rounds, and one more for the path"
+
+
+def test_a_pair_that_was_disturbed_once_is_no_path() -> None:
+    met: list[set[str]] = []
+
+    def speed(a: str, b: str) -> float:
+        met.append({a, b})
+        return SLOW if {a, b} == {"n01", "n02"} and met.count({a, b}) == 1 else FAST
+
+    diagnosis, _ = of_network(speed, 8, ratio=0.5)
+    assert (diagnosis.blamed(), diagnosis.paths, diagnosis.suspected) == ([], (), ())
+
+
+@pytest.mark.parametrize("at", [0, 16, 48])
+@pytest.mark.parametrize("inside", [FAST, SLOW])
+def test_a_switch_of_sixteen_is_one_cause(at: int, inside: float) -> None:
+    behind = set(names(64)[at:at + 16])
+
+    def speed(a: str, b: str) -> float:
+        within = len({a, b} & behind)
+        return FAST if within == 0 else inside if within == 2 else SLOW
+
+    diagnosis, _ = of_network(speed, 64)
+    assert set(diagnosis.blamed()) == behind
+    assert {finding.blame for host in behind for _, finding in diagnosis.of(host)} == {"group"}
+    (text,) = diagnosis.shared
+    assert text.startswith("16 nodes are slow together")
+    assert not diagnosis.paths
+
+
+def test_four_bad_nodes_here_and_there_are_no_group() -> None:
+    bad = {"n03", "n17", "n40", "n61"}
+    diagnosis, _ = of_network(lambda a, b: SLOW if {a, b} & bad else FAST, 64)
+    assert set(diagnosis.blamed()) == bad
+    assert diagnosis.shared == ()
+
+
+@pytest.mark.parametrize(("sends", "receives", "way"), [(SLOW, FAST, "sending"), (FAST, SLOW, "receiving"), (SLOW, SLOW, "")])
+def test_a_node_that_is_slow_one_way(sends: float, receives: float, way: str) -> None:
+    def measure(_number: int, _what: str, pairs: Sequence[Pair]) -> list[PairResult]:
+        found = []
+        for a, b in pairs:
+            there = sends if a == "n02" else receives if b == "n02" else FAST
+            back = sends if b == "n02" else receives if a == "n02" else FAST
+            found.append(result(a, b, None, ways=(there, back)))
+        return found
+
+    _, diagnosis = hunt(names(6), 3, Bars(ratio=0.5), measure, lambda _host: True)
+    ((_, finding),) = diagnosis.of("n02")
+    assert (diagnosis.blamed(), finding.one_way) == (["n02"], way)
+    assert (f"only when n02 is {way}" in finding.reason) is bool(way)
+
+
+RAILS = ["rail0", "rail1", "rail2", "rail3"]
+
+
+def railed(slow: Callable[[str, str], bool], count: int = 8) -> Diagnosis:
+    pairs = [pair for one in rounds(names(count), 3) for pair in one]
+    results = [result(*pair, SLOW if any(slow(host, rail) for host in pair) else FAST, rail) for pair in pairs for rail in RAILS]
+    return diagnose(results, names(count), Bars(ratio=0.5))
+
+
+def test_one_rail_of_one_node() -> None:
+    diagnosis = railed(lambda host, rail: (host, rail) == ("n05", "rail2"))
+    assert diagnosis.blamed() == ["n05"]
+    assert [rail for rail, finding in diagnosis.of("n05") if finding.blame != "none"] == ["rail2"]
+    assert diagnosis.shared == ()
+
+
+def test_a_rail_that_is_slow_everywhere_is_its_switch() -> None:
+    diagnosis = railed(lambda _host, rail: rail == "rail1")
+    assert diagnosis.shared == ("rail rail1: 8 of 8 nodes are slow on it, and not on the other rails: its switch, or its cabling",)
+    assert all(finding.blame == "none" for rail in ("rail0", "rail2", "rail3") for finding in diagnosis.rails[rail].values())
+
+
+def test_a_node_that_is_slow_on_every_rail() -> None:
+    diagnosis = railed(lambda host, _rail: host == "n08")
+    assert [finding.blame for _, finding in diagnosis.of("n08")] == ["node"] * 4
+    assert diagnosis.blamed() == ["n08"]
+
+
+@pytest.mark.parametrize(("spread", "share", "seen"), [(0.02, 0.6, True), (0.02, 0.8, False), (0.3, 0.95, False), (0.3, 0.3, True)])
+def test_a_quiet_fleet_has_a_higher_bar(spread: float, share: float, seen: bool) -> None:
+    draw = random.Random(4)
+    diagnosis, _ = of_network(lambda a, b: (share if "n07" in (a, b) else 1.0) * FAST * (1 - spread * draw.random()), 16)
+    assert (diagnosis.blamed() == ["n07"]) is seen
+    assert (diagnosis.blamed() == []) is not seen
+
+
+def test_other_load_is_outvoted() -> None:
+    """A node that was disturbed twice is measured on until the majority is clear."""
+    met = {"n04": 0}
+
+    def speed(a: str, b: str) -> float:
+        if "n04" not in (a, b):
+            return FAST
+        met["n04"] += 1
+        return SLOW if met["n04"] in (1, 2) else FAST
+
+    diagnosis, taken = of_network(speed, 8, ratio=0.5)
+    assert diagnosis.blamed() == []
+    assert 4 <= met["n04"] <= 5
+    assert taken <= 5
+
+
+def test_who_is_lost_is_not_asked_again() -> None:
+    gone: set[str] = set()
+    asked: list[Pair] = []
+
+    def measure(number: int, _what: str, pairs: Sequence[Pair]) -> list[PairResult]:
+        asked.extend(pairs)
+        if number == 2:
+            gone.add("n03")
+        return [PairResult(pair, SLOW if "n05" in pair else FAST) for pair in pairs if "n03" not in gone or "n03" not in pair]
+
+    results, diagnosis = hunt(names(8), 3, Bars(ratio=0.5), measure, lambda host: host not in gone)
+    assert diagnosis.blamed() == ["n05"]
+    assert all("n03" not in one.pair for one in results)
+    assert sum("n03" in pair for pair in asked) == 2
+
+
+@pytest.mark.parametrize(("values", "expected"), [([], None), ([None], None), ([None, 1.0], 1.0), ([1.0, 2.0, 3.0], 2.0), ([4.0, 1.0], 4.0), ([None, None, 5.0], None)])
+def test_middle(values: list[float | None], expected: float | None) -> None:
+    assert middle(values) == expected
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(2, 40), st.randoms(), st.floats(0.0, 1.0))
+def test_any_network_ends_within_its_rounds(count: int, draw: random.Random, broken: float) -> None:
+    """Whatever the figures, a node is in one pair of a round, nobody is measured with itself, and the rounds are bounded."""
+    numbers: list[int] = []
+
+    def measure(number: int, _what: str, pairs: Sequence[Pair]) -> list[PairResult]:
+        numbers.append(number)
+        used = [host for pair in pairs for host in pair]
+        assert len(used) == len(set(used))
+        return [PairResult(pair, None if draw.random() < broken / 3 else FAST * draw.random()) for pair in pairs]
+
+    _, diagnosis = hunt(names(count), 3, Bars(), measure, lambda _host: True)
+    assert len(numbers) <= 7
+    assert set(diagnosis.blamed()) <= set(names(count))
+    assert all(finding.figure is not None or finding.blame != "none" for found in diagnosis.rails.values() for finding in found.values())
+
+
+# -- the whole group is slow
+
+
+def test_two_halves_that_are_fine_point_at_what_joins_them() -> None:
+    hosts = names(16)
+    narrowed = narrow(hosts, lambda groups: [False] * len(groups))
+    assert narrowed == Narrowed((tuple(hosts),), 1)
+    assert "what joins n01 to n08 with n09 to n16" in narrowed_text(hosts, narrowed)
+
+
+@pytest.mark.parametrize("count", [32, 64, 1024, 4096])
+def test_the_switch_that_is_too_narrow_is_found_by_halving(count: int) -> None:
+    """Sixteen nodes that share an uplink are slow whenever more than eight of them are in one group."""
+    hosts = [f"n{index}" for index in range(count)]
+    start = 16 * (count // 32)
+    behind = set(hosts[start:start + 16])
+    measured: list[int] = []
+
+    def slow(groups: Sequence[Group]) -> list[bool]:
+        measured.append(sum(map(len, groups)))
+        assert len({host for group in groups for host in group}) == measured[-1], "groups of one level share no node"
+        return [len(behind & set(group)) > 8 for group in groups]
+
+    narrowed = narrow(hosts, slow)
+    assert narrowed.groups == (tuple(hosts[start:start + 16]),)
+    assert len(measured) == narrowed.levels <= math.ceil(math.log2(count))
+    assert f"n{start} to n{start + 15} (16 nodes)" in narrowed_text(hosts, narrowed)
+
+
+def test_two_switches_are_both_found() -> None:
+    hosts = names(64)
+    switches = [set(hosts[:16]), set(hosts[48:])]
+    narrowed = narrow(hosts, lambda groups: [any(len(switch & set(group)) > 8 for switch in switches) for group in groups])
+    assert narrowed.groups == (tuple(hosts[:16]), tuple(hosts[48:]))
+
+
+@pytest.mark.parametrize(("count", "levels"), [(2, 0), (3, 0), (4, 0), (5, 1), (6, 1), (7, 1)])
+def test_pairs_are_not_measured_again_as_groups(count: int, levels: int) -> None:
+    narrowed = narrow(names(count), lambda groups: [False] * len(groups))
+    assert narrowed.levels == levels
+    assert narrowed_text(names(count), narrowed)
+
+
+@settings(deadline=None)
+@given(st.integers(2, 300), st.randoms())
+def test_halving_always_ends(count: int, draw: random.Random) -> None:
+    hosts = [f"n{index}" for index in range(count)]
+    narrowed = narrow(hosts, lambda groups: [draw.random() < 0.7 for _ in groups])
+    assert narrowed.levels <= math.ceil(math.log2(count))
+    found = [host for group in narrowed.groups for host in group]
+    assert len(found) == len(set(found)) > 0
