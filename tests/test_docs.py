@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import subprocess
 import textwrap
@@ -46,7 +47,18 @@ def test_every_dependency_has_its_reason_and_no_reason_is_left_over() -> None:
     found = {title: [cells[0] for cells in rows(body)] for title, body in sections((ROOT / "docs" / "dependencies.md").read_text()).items()}
     wanted = {"On the controller": [package(r) for r in PROJECT["dependencies"]]}
     wanted |= {f"Extra `{extra}`": [package(r) for r in reqs] for extra, reqs in PROJECT["optional-dependencies"].items()}
+    wanted |= {"In the page": ["uPlot"]}
     assert found == wanted
+
+
+def test_the_library_in_the_page_is_the_one_that_is_told() -> None:
+    """Unchanged, or the page could not be mended by taking the next version."""
+    page = ROOT / "nodectl" / "report" / "page"
+    hashes = {name: hashlib.sha256((page / name).read_bytes()).hexdigest()[:16] for name in ("uplot.js", "uplot.css")}
+    assert hashes == {"uplot.js": "19c8d4c6ad88929a", "uplot.css": "df630c6a8d6f8eea"}
+    assert "(v1.6.32)" in (page / "uplot.js").read_text()[:100]
+    assert "| uPlot | 1.6.32, MIT" in (ROOT / "docs" / "dependencies.md").read_text()
+    assert "MIT License" in (page / "uplot.license").read_text()
 
 
 def test_readme_has_every_exit_code() -> None:

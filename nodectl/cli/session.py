@@ -16,10 +16,10 @@ from nodectl.cli.exit_codes import code_of
 from nodectl.cli.version import version
 from nodectl.diagnostics.model import Diagnostic, Mistakes
 from nodectl.report.exit_code import ExitCode
+from nodectl.report.files import write_files
 from nodectl.report.fold import Summary, fold
 from nodectl.report.human import View
 from nodectl.report.journal import Journal, JournalLost, read_journal
-from nodectl.report.json import write_report
 from nodectl.report.live import Live, console_for, show_closing
 from nodectl.report.redact import Redactor
 from nodectl.transport.channel import Connections, Limits
@@ -128,7 +128,7 @@ class Session:
                     signal.signal(number, handler)
 
     def _end(self, error: BaseException | None) -> None:
-        """run.end, report.json and the closing table, whatever ended the run."""
+        """run.end, the files beside the journal and the closing table, whatever ended the run."""
         if error is not None and code_of(error) != ExitCode.INPUT_WRONG:
             self._say_what_is_open()
         code = self.exit_code if error is None else int(code_of(error))
@@ -136,9 +136,11 @@ class Session:
         self._journal.close()
         self._live.stop()
         summary = self.summary()
-        write_report(summary, self.folder / "report.json")
-        if code != ExitCode.INPUT_WRONG:  # then no node was touched, and the mistakes are all there is to say
-            show_closing(self._console, summary, self.folder)
+        try:
+            write_files(summary, self.folder)
+        finally:
+            if code != ExitCode.INPUT_WRONG:  # then no node was touched, and the mistakes are all there is to say
+                show_closing(self._console, summary, self.folder)
 
     def _say_what_is_open(self) -> None:
         """Nobody knows how far the nodes came that were at work: "ok" would be a guess."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from nodectl.diagnostics.model import Diagnostic
 
 
@@ -11,10 +14,14 @@ def render_github(diagnostic: Diagnostic) -> str:
     if diagnostic.origin:
         origin = diagnostic.origin
         pairs = {"file": origin.file, "line": str(origin.line), "col": str(origin.column), "endColumn": str(origin.column + origin.width)}
-    pairs["title"] = f"nodectl {diagnostic.code}"
-    properties = ",".join(f"{name}={_property(value)}" for name, value in pairs.items())
     parts = [diagnostic.message, *(part for part in (diagnostic.label, diagnostic.help) if part)]
-    return f"::{diagnostic.severity} {properties}::{_message('. '.join(parts))}"
+    return workflow_command(diagnostic.severity, f"nodectl {diagnostic.code}", ". ".join(parts), pairs)
+
+
+def workflow_command(severity: str, title: str, message: str, place: Mapping[str, str] = MappingProxyType({})) -> str:
+    """One annotation as one line: nothing in ``title``, ``message`` or ``place`` can end it and start a command of its own."""
+    properties = ",".join(f"{name}={_property(value)}" for name, value in {**place, "title": title}.items())
+    return f"::{severity} {properties}::{_message(message)}"
 
 
 def _message(text: str) -> str:

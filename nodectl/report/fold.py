@@ -52,6 +52,15 @@ class HostSummary:
         return self.status in ("unreachable", "lost")
 
     @property
+    def state(self) -> str:
+        """One word: what became of the node where that went wrong, else its verdict."""
+        return self.status if self.status != "ok" else self.verdict
+
+    @property
+    def badness(self) -> int:
+        return BADNESS["fail"] + 1 if self.status != "ok" else BADNESS[self.verdict]
+
+    @property
     def simulated(self) -> list[str]:
         """Checks whose figure comes from a stand-in for hardware: they prove the way, not the speed."""
         return [str(check["name"]) for check in self.checks if check["simulated"]]
@@ -70,6 +79,7 @@ class Summary:
     run_id: str = ""
     version: str = ""
     check: bool = False
+    inventory: list[str] = field(default_factory=list)
     started: float = 0.0
     ended: float = 0.0
     complete: bool = False
@@ -88,6 +98,14 @@ class Summary:
     @property
     def proving(self) -> bool:
         return self.command in PROVING and not self.check
+
+    def ready(self, host: HostSummary) -> bool:
+        """As good as this command can find a node: proven where it proves, else done."""
+        return host.status == "ok" and (host.verdict == "pass" if self.proving else host.verdict in ("none", "pass"))
+
+    def not_ready(self) -> list[tuple[str, HostSummary]]:
+        """Worst first; nodes of one badness in the order of the inventory."""
+        return sorted(((name, host) for name, host in self.hosts.items() if not self.ready(host)), key=lambda item: -item[1].badness)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -137,6 +155,7 @@ def _run_start(summary: Summary, event: Event) -> None:
     summary.run_id = str(data.get("run_id", ""))
     summary.version = str(data.get("version", ""))
     summary.check = bool(data.get("check", False))
+    summary.inventory = event.texts("inventory")
     for name in event.texts("hosts"):
         _host(summary, name)
 

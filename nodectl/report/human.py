@@ -286,6 +286,8 @@ def ending(summary: Summary, folder: Path) -> list[Text]:
         lines.append(Text(f"handed off: {names} (world size {summary.handoff.get('world_size', 0)}){left_out}"))
         lines.append(Text(f"handoff:    {summary.handoff.get('path', '')}"))
     lines.append(Text(f"run folder: {folder}"))
+    if (folder / "report.html").exists():
+        lines.append(Text(f"report:     {folder / 'report.html'}"))
     lines += _waived(summary)
     lines += _stand_ins(summary)
     if not summary.complete:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from nodectl.report.fold import HostSummary, Summary
-from nodectl.report.journal import JournalLost
+from nodectl.report.replace_file import replace_file
 
 
 def report(summary: Summary) -> dict[str, Any]:
@@ -56,10 +55,4 @@ def text(summary: Summary) -> str:
 
 def write_report(summary: Summary, path: Path) -> None:
     """Replaces ``path`` in one step, so that a reader never sees half a report. Raises JournalLost."""
-    part = path.with_name(path.name + ".part")
-    try:
-        # Half a surrogate pair (undecodable output of a node) becomes its escape, which JSON reads back.
-        part.write_text(text(summary), encoding="utf-8", errors="backslashreplace")
-        os.replace(part, path)
-    except OSError as error:
-        raise JournalLost(f"{path} cannot be written: {error.strerror}") from None
+    replace_file(path, text(summary))

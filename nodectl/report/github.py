@@ -1,0 +1,40 @@
+"""A run as GitHub annotations: workflow commands that a job prints. One line per node that is not ready, worst first.
+
+GitHub shows ten errors and ten warnings of a step, so the first line says what the whole run came to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nodectl.diagnostics.render_github import workflow_command
+from nodectl.report.fold import HostSummary, Summary
+from nodectl.report.human import printable, why
+from nodectl.report.page_top import headline
+
+# Characters of one annotation: GitHub cuts off at 64 KiB, and nobody reads a screen of them.
+MOST = 4_000
+# Lines of one kind. GitHub drops them after 50 in a job; report.html has all.
+LINES_MOST = 50
+
+
+def github(summary: Summary) -> str:
+    """The lines, each ended; "" for a run in which everything is well and nothing was waived."""
+    return "".join(f"{line}\n" for line in _lines(summary))
+
+
+def _lines(summary: Summary) -> Iterator[str]:
+    bad = summary.not_ready()
+    if bad or not summary.complete:
+        end = "" if summary.complete else "; the run came to no end"
+        yield workflow_command("error", "nodectl", printable(f"{headline(summary)}{end}. Everything is in report.html of run {summary.run_id}"))
+    for name, host in bad[:LINES_MOST]:
+        yield workflow_command("warning" if host.verdict == "skipped" and host.status == "ok" else "error", f"{printable(name)}: {host.state}", _said(host))
+    if len(bad) > LINES_MOST:
+        yield workflow_command("error", "nodectl", f"and {len(bad) - LINES_MOST} more nodes")
+
+
+def _said(host: HostSummary) -> str:
+    text = "\n".join(part for part in (why(host), *host.waived, host.hint) if part) or "nothing was proven about it"
+    shown = printable(text)
+    return shown if len(shown) <= MOST else f"{shown[:MOST]}…"
