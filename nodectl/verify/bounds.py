@@ -8,6 +8,7 @@ from __future__ import annotations
 from nodectl.transport.channel import Limits
 from nodectl.verify.gang import INIT_TIMEOUT, PORT_DEADLINE
 from nodectl.verify.hunt import CONTESTED, RETESTS
+from nodectl.verify.narrow import most_levels
 from nodectl.verify.node_checks import CLOCK_TRIES
 from nodectl.verify.session import CLEANUP, GRACE
 from nodectl.verify.suite_load import Suite, SuiteStep
@@ -15,27 +16,26 @@ from nodectl.verify.suite_load import Suite, SuiteStep
 # A group that breaks is formed again without whoever broke it: one more bad node each time, then the step is unknown.
 ATTEMPTS = 3
 
-# Where disks cannot be striped each has a mount of its own; machines with GPUs have 16 at most.
-SCRATCH_DISKS = 16
 
-
-def longest(suite: Suite, mounts: int, limits: Limits | None = None) -> float:
-    """Seconds. ``mounts`` is the largest number of file mounts of a node; ``limits`` those of the connections."""
+def longest(suite: Suite, mounts: int, limits: Limits | None = None, disks: int = 1, nodes: int = 2) -> float:
+    """Seconds. ``mounts`` and ``disks`` are the largest numbers of file mounts and scratch disks of a node; ``limits`` those of the connections;
+    ``nodes`` how many there are."""
     allowed = limits or Limits()
     # One connection for all questions, and a fresh one for the limits of a new login.
-    return 2 * (allowed.connect + allowed.start) + sum(_step(step, mounts) for step in suite.steps)
+    return 2 * (allowed.connect + allowed.start) + sum(_step(step, mounts, disks, nodes) for step in suite.steps)
 
 
-def _step(step: SuiteStep, mounts: int) -> float:
+def _step(step: SuiteStep, mounts: int, disks: int, nodes: int) -> float:
     question = step.deadline + GRACE
     group = question + PORT_DEADLINE + GRACE + INIT_TIMEOUT  # once more where the port was taken meanwhile
     known = {
         "clock": CLOCK_TRIES * question,
-        "mounts": (SCRATCH_DISKS + 1 + mounts) * question,  # each scratch disk, the list of them, and each file mount
+        "mounts": (disks + 1 + mounts) * question,  # each scratch disk, the list of them, and each file mount
         "torch": 2 * question,  # the node's python3, then the environment of the role
         "node_all_reduce": group,
-        "all_reduce": (ATTEMPTS + 1) * group,
-        "scratch": step.deadline + SCRATCH_DISKS * (GRACE + CLEANUP),
+        # Once more where it is slow, then its parts, then what lies outside the slow part.
+        "all_reduce": (ATTEMPTS + 1 + most_levels(nodes) + (most_levels(nodes) > 0)) * group,
+        "scratch": step.deadline + disks * (GRACE + CLEANUP),
         "mount_io": step.deadline + mounts * (GRACE + CLEANUP),
         "phases": step.deadline + mounts * (GRACE + CLEANUP),
     }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from nodectl.verify.bounds import ATTEMPTS
 from nodectl.verify.gang import GangResult, Member, run_gang
 from nodectl.verify.measurement import Measurement
+from nodectl.verify.narrow_step import narrowed, slow
 from nodectl.verify.network_checks import group_reading, measure_pairs, node_reading, pairs_reading, sizes_of, speed
 from nodectl.verify.reading import Reading
 from nodectl.verify.suite_load import SuiteStep
@@ -69,17 +70,22 @@ def all_reduce(trial: Trial, step: SuiteStep) -> None:
 
 
 def _group(trial: Trial, members: Sequence[Member], result: GangResult, step: SuiteStep) -> None:
-    """Judge the group. A figure below its bar is measured once more and the better one counts: other load passes, a bad switch does not."""
+    """Judge the group. A figure below its bar is measured once more and the better one counts: other load passes, a bad switch does not.
+
+    Of what stays slow the part is found, and the nodes outside it get a figure of their own."""
     ledger = trial.ledger
     hosts = [member.host for member in members]
     reading = group_reading(members, result, trial.fleet(hosts), trial.best_pairs)
-    if any(check.verdict == "fail" and check.name == "network.all_reduce" for check in ledger.judge(reading)):
+    if slow(trial, reading):
         ledger.tell(f"all-reduce over {', '.join(hosts)} once more: it was below its bar")
         second = run_gang(members, step, sizes_of(step, members))
         ledger.lose_all(second.gone, step.kind)
         if second.complete and speed(second) > speed(result):
             reading = group_reading(members, second, trial.fleet(hosts), trial.best_pairs)
-    ledger.judged(reading.without([host for host in hosts if ledger.lost(host)]), step.kind)
+    left = [member for member in members if not ledger.lost(member.host)]
+    readings = narrowed(trial, left, reading, step) if slow(trial, reading) and len(left) == len(members) else [reading]
+    for one in readings:
+        ledger.judged(one.without([host for host in hosts if ledger.lost(host)]), step.kind)
 
 
 def _blame(trial: Trial, members: Sequence[Member], result: GangResult, kind: str) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -33,6 +34,11 @@ def narrow(hosts: Sequence[str], slow: Slow) -> Narrowed:
         found += [group for group in groups if not any(parent == group for parent, _ in parts)]
         groups = [half for _, half in parts]
     return Narrowed(tuple(found), levels)
+
+
+def most_levels(count: int) -> int:
+    """How often ``count`` nodes are measured at most."""
+    return math.ceil(math.log2(count)) if count >= 2 * LEAST else 0
 
 
 def _halves(group: Group) -> tuple[Group, Group]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from nodectl.verify.floor_load import Floor, best_floor
@@ -15,7 +16,7 @@ from nodectl.verify.isolate import FLOOR, RELATIVE, Finding, PairResult
 from nodectl.verify.judge import Expectation
 from nodectl.verify.measurement import Measurement
 from nodectl.verify.pairs import Pair
-from nodectl.verify.parse.nccl_log import network_used
+from nodectl.verify.parse.nccl_log import nccl_log
 from nodectl.verify.reading import Reading, unknown
 from nodectl.verify.session import Gone
 from nodectl.verify.suite_load import SuiteStep
@@ -23,6 +24,9 @@ from nodectl.verify.units import human
 
 Gang = Callable[[Sequence[Member], SuiteStep, Sequence[int]], GangResult]
 COLLECTIVE = "all_reduce"
+# What NCCL calls the network of each fabric.
+NETWORKS: Mapping[str, str] = MappingProxyType({"ib": "IB", "roce": "IB", "efa": "Libfabric"})
+GROUP_METRIC = "network.all_reduce"
 # A group is as fast as its slowest pair on a real network. Half of that, because nothing milder is a fault by itself (see isolate.py).
 GROUP_SHARE = 0.5
 # Lab hosts share the cores of one machine: the time grows with the number of ranks, so the bar shrinks by 2/n; and other load on
@@ -186,7 +190,7 @@ def group_reading(members: Sequence[Member], result: GangResult, fleet: Fleet, b
     method = f"{method_of(members[0])}, torch {result.output.torch}"
     if not result.complete or not result.output.sizes:
         why = result.why() or "no size was measured: " + "; ".join(result.output.skipped)
-        return unknown("network.all_reduce", hosts, method, why)
+        return unknown(GROUP_METRIC, hosts, method, why)
     largest = result.output.sizes[-1]
     conditions = fleet.conditions(len(members), largest.bytes, result.ranks)
     wrong = sum(size.wrong for size in result.output.sizes)
@@ -198,9 +202,9 @@ def group_reading(members: Sequence[Member], result: GangResult, fleet: Fleet, b
     statistic = "mean" if members[0].backend == "nccl" else "median"
     busbw = largest.bandwidth(COLLECTIVE, result.ranks, statistic).busbw
     raw = "; ".join(f"{size.bytes} B: {human(size.bandwidth(COLLECTIVE, result.ranks, statistic).busbw, 'B/s')}" for size in result.output.sizes)
-    reading.add(Measurement("network.all_reduce", busbw, "B/s", hosts, method, {**conditions, "statistic": statistic}, raw, simulated=fleet.simulated))
+    reading.add(Measurement(GROUP_METRIC, busbw, "B/s", hosts, method, {**conditions, "statistic": statistic}, raw, simulated=fleet.simulated))
     for host in hosts:
-        reading.expectations += _bars("network.all_reduce", host, fleet)
+        reading.expectations += _bars(GROUP_METRIC, host, fleet)
     reading.expectations += _relative(hosts, fleet, best_pairs)
     reading.join([transport_reading(members, result, fleet)])
     return reading
@@ -218,19 +222,23 @@ def _relative(hosts: Sequence[str], fleet: Fleet, best_pairs: Mapping[str, float
         return []
     share = SIMULATED_SHARE * 2 / len(hosts) if fleet.simulated else GROUP_SHARE
     why = f"{share:.0%} of the median of the pairs, {human(median(figures), 'B/s')}; below it, pairs are fine and together they are slow"
-    return [Expectation("network.all_reduce", "at_least", share * median(figures), "B/s", why, source="this fleet")]
+    return [Expectation(GROUP_METRIC, "at_least", share * median(figures), "B/s", why, source="this fleet")]
 
 
 def transport_reading(members: Sequence[Member], result: GangResult, fleet: Fleet) -> Reading:
-    """NCCL falls back to sockets without an error: its own log says which network each node really used."""
+    """NCCL falls back to sockets without an error: its own log says which network each node really used. One connection over sockets is as
+    slow as all, so every network that was used counts."""
     reading = Reading()
-    wanted = {"ib": "IB", "roce": "IB", "efa": "Libfabric"}.get(fleet.fabric)
+    wanted = NETWORKS.get(fleet.fabric)
     if members[0].backend != "nccl" or wanted is None:
         return reading
     for member in members:
-        used = network_used(result.logs.get(member.host, ""))
-        error = "" if used else "NCCL's log does not say which network it used"
-        measurement = Measurement("network.transport", used or None, "text", (member.host,), "NCCL_DEBUG=INFO", error=error, detail="a silent fallback")
+        log = nccl_log(result.logs.get(member.host, ""))
+        error = "" if log.used else "NCCL's log does not say which network it used"
+        absent = f": NCCL found no device for {', '.join(sorted(log.absent))}" if log.absent else ""
+        warned = f"; it warned: {log.warnings[0]}" if log.warnings else ""
+        method = f"NCCL_DEBUG=INFO, NCCL {log.version or 'of unknown version'}"
+        measurement = Measurement("network.transport", log.used or None, "text", (member.host,), method, error=error, detail=f"a silent fallback{absent}{warned}")
         reading.add(measurement, Expectation("network.transport", "equals", wanted, "text", f"the fabric is {fleet.fabric}", member.host))
     return reading
 

@@ -45,8 +45,9 @@ def run(trial: Trial, suite: Suite) -> dict[str, Verdict]:
     for host, node in trial.nodes.items():
         ledger.refuse(host, mistakes(node.variables))
     mounts = max((len(trial.nodes[host].variables.get("file_mounts") or {}) for host in ledger.alive()), default=0)
+    disks = max((len(trial.nodes[host].variables.get("scratch_devices") or [0]) for host in ledger.alive()), default=1)
     count = f"{len(trial.nodes)} node{'s' if len(trial.nodes) != 1 else ''}"
-    ledger.tell(f"suite {suite.name} on {count} (bounded by {longest(suite, mounts) / 60:.0f} min if every wait ran out)")
+    ledger.tell(f"suite {suite.name} on {count} (bounded by {longest(suite, mounts, disks=disks, nodes=len(trial.nodes)) / 60:.0f} min if every wait ran out)")
     for step in suite.steps:
         if not ledger.alive():
             break
