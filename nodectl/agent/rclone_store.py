@@ -126,7 +126,7 @@ def run(system: System, daemon: Daemon, words: List[str], timeout: float) -> str
     config = [f"--config={daemon.options['config']}"] if "config" in daemon.options else []
     done = system.run([daemon.program, *config, *_BRIEF, *words], timeout=timeout, env=keep)
     if done.rc != 0:
-        raise Failed(f"the object store behind {daemon.path} says: {cause(done.stderr)}", rc=done.rc)
+        raise Failed(f"the object store behind {daemon.path} says: {cause(done.stderr)}", rc=done.rc, store=True)
     return done.stdout
 
 

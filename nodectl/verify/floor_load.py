@@ -14,7 +14,7 @@ from typing import Any
 from nodectl.verify.units import UnitError, human, quantity, to_base, unit
 
 # The base unit of each family of measurements; a floor in another dimension is a slip (DCGM once shipped MB/s as GB/s).
-_BASE = {"network.": "B/s", "node.": "B/s", "disk.": "B/s", "phase.": "B/s", "clock.": "s"}
+_BASE = {"network.": "B/s", "node.": "B/s", "disk.": "B/s", "mount.": "B/s", "phase.": "B/s", "clock.": "s"}
 _NEEDED = ("metric", "floor", "unit", "statistic", "source", "date", "bound", "bound_reason")
 _MATCHED = ("sku", "fabric", "collective", "device")
 _KEYS = frozenset([*_NEEDED, *_MATCHED, "reason", "nodes", "gpus", "size"])

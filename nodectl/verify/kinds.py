@@ -36,15 +36,16 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
     "login": Kind(checks=("login.fresh", "limits.memlock", "limits.nofile")),
     "fabric": Kind(checks=("fabric.kind", "fabric.hcas", "fabric.same")),
     "route": Kind(checks=("network.route", "network.mtu", "network.address_unique")),
-    "mounts": Kind(checks=("scratch.mounted", "scratch.fstype", "mount:*")),
+    "mounts": Kind(checks=("scratch.*", "mount:*")),
     "torch": Kind(checks=("torch.import", "torch.gpus_seen", "torch.gpus")),
     "clock": Kind({"max_offset": "s"}, checks=("clock.offset",)),
     "node_all_reduce": Kind(_RANKS, ("gpu_sizes",), after=frozenset(["torch"]), checks=("node.all_reduce", "node.all_reduce.values")),
     "pairs": Kind({**_RANKS, "rounds": "count"}, ("sizes", "gpu_sizes"), after=_GROUP, checks=("network.pairs",)),
     "all_reduce": Kind(_RANKS, ("sizes", "gpu_sizes"), after=_GROUP, checks=("network.all_reduce", "network.all_reduce.*", "network.transport")),
-    "scratch": Kind({"size": "B", "gpu_size": "B", "runtime": "s"}, after=_MOUNTS, checks=("disk.scratch.*",)),
+    "scratch": Kind({"size": "B", "gpu_size": "B", "runtime": "s", "max_fsync": "s"}, after=_MOUNTS, checks=("disk.scratch.*",)),
+    "mount_io": Kind({"size": "B", "runtime": "s", "max_fsync": "s"}, after=_MOUNTS, checks=("mount.*:*",)),
     "phases": Kind(
-        {"model_size": "B", "checkpoint_size": "B", "batches": "count", "batch_size": "B"}, after=_MOUNTS, checks=("phase:*", "phase.*:*"),
+        {"model_size": "B", "checkpoint_size": "B", "batches": "count", "batch_size": "B"}, after=_MOUNTS, checks=("phase:*", "phase.*:*", "mount.content:*"),
     ),
 })
 # Options that may be 0: no warm-up is a choice.

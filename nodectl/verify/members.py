@@ -38,6 +38,7 @@ class NodeFacts:
     """What the node checks found; empty until they ran.
 
     ``gpus`` are those that torch sees, ``listed_gpus`` those that the driver lists; ``links`` are interfaces by name, as fabric_facts gives them.
+    ``scratch`` is the kind of disk (nvme, loop, disk, md) by mount point, of scratch disks that can be written; ``usable_mounts`` are file mounts.
     """
 
     fabric: str = ""
@@ -52,8 +53,7 @@ class NodeFacts:
     listed_gpus: int = 0
     links: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     clock: Clock | None = None
-    scratch_kind: str = ""
-    scratch_mounted: bool = False
+    scratch: dict[str, str] = field(default_factory=dict)
     usable_mounts: set[str] = field(default_factory=set)
     machine: Mapping[str, Any] = field(default_factory=dict)
 

@@ -209,16 +209,21 @@ def _fabric(kind: str = "tcp", hcas: list[dict[str, Any]] | None = None) -> Outc
 
 
 def _storage(**changes: Any) -> Outcome:
-    return Outcome(values={"target": "/scratch", "fstype": "xfs", "source": "/dev/nvme0n1", "is_tmpfs": False, "is_overlay": False, "kind": "loop", **changes})
+    return Outcome(values={"target": "/scratch", "fstype": "xfs", "source": "/dev/nvme0n1", "is_tmpfs": False, "is_overlay": False, "kind": "loop", "writable": True, **changes})
 
 
 def _fio(speed: float = 400e6) -> Outcome:
-    return Outcome(values={"bytes_per_second": speed, "direct": True, "method": "fio-3.33", "conditions": {"bs": 2**20}, "notes": []})
+    """Every kind of access at ``speed`` B/s, seen by the device's counters."""
+    one = {"bytes_per_second": speed, "direct": True, "method": "fio-3.33", "conditions": {"bs": 2**20}, "notes": [], "proof": "device", "proof_text": "all", "raw": "{}"}
+    return Outcome(values={"ways": {way: dict(one, sync_latency_s={"p99": 0.001}) for way in ("write", "read", "randread", "randwrite", "fsync")}})
 
 
 def _phases(_node: FakeNode, _args: dict[str, Any]) -> Outcome:
-    figures = {phase: {"bytes_per_second": 80e6, "seconds": 0.4, "cache": "dropped"} for phase in ("batch_read", "model_load", "checkpoint_write")}
-    return Outcome(values={**figures, "conditions": {"fstype": "fuse.rclone"}, "method": "python"})
+    figures: dict[str, Any] = {
+        phase: {"bytes_per_second": 80e6, "seconds": 0.4, "proof": "store", "proof_text": "all"} for phase in ("batch_read", "model_load", "checkpoint_write")
+    }
+    durable = {"bytes_per_second": 20e6, "seconds": 1.6, "bytes": 2**25, "how": "listed"}
+    return Outcome(values={**figures, "durable": durable, "content": {"wrong": []}, "conditions": {"fstype": "fuse.rclone"}, "method": "python"})
 
 
 MACHINE: dict[str, Any] = {

@@ -23,7 +23,8 @@ STEPS = {
     "login": "", "fabric": "", "route": "", "clock": 'max_offset = "500 ms"\n', "mounts": "", "torch": "",
     "pairs": 'sizes = ["1 MiB"]\ngpu_sizes = ["1 MiB"]\niterations = 3\nwarmup = 0\ntimeout = 5\nrounds = 3\n',
     "all_reduce": 'sizes = ["1 MiB"]\ngpu_sizes = ["1 MiB"]\niterations = 3\nwarmup = 0\ntimeout = 5\n',
-    "scratch": 'size = "1 MiB"\ngpu_size = "1 MiB"\nruntime = 1\n',
+    "scratch": 'size = "1 MiB"\ngpu_size = "1 MiB"\nruntime = 1\nmax_fsync = 1\n',
+    "mount_io": 'size = "1 MiB"\nruntime = 1\nmax_fsync = 1\n',
     "phases": 'model_size = "1 MiB"\ncheckpoint_size = "1 MiB"\nbatches = 1\nbatch_size = "1 MiB"\n',
 }
 MOUNTS = {"file_mounts": {"/data": {"source": "s3://d", "mode": "MOUNT"}, "/ckpt": {"source": "s3://c", "mode": "MOUNT_CACHED"}}}
@@ -42,12 +43,12 @@ def verdicts(bad: FakeNode, wanted: Suite, others: int = 2) -> tuple[dict[str, V
 # probe, the steps that ask it
 ASKED: dict[str, tuple[str, ...]] = {
     "probe_limits": ("login",), "fabric_facts": ("fabric",), "probe_route": ("route",), "probe_clock": ("clock",), "probe_storage_target": ("mounts",),
-    "probe_object_mount": ("mounts",), "probe_fio": ("mounts", "scratch"), "probe_phases": ("mounts", "phases"), "workload": ("torch",),
+    "probe_object_mount": ("mounts",), "probe_fio": ("mounts", "scratch", "mount_io"), "probe_phases": ("mounts", "phases"), "workload": ("torch",),
 }
 # What only describes a figure. Without it the verdict may stay what it is.
 DESCRIBING = {
     "probe_route": {"routes", "speed"}, "probe_clock": {"monotonic_ns", "boot_id"}, "probe_limits": {"unit"}, "probe_storage_target": {"source", "kind"},
-    "probe_object_mount": {"reason"}, "probe_fio": {"direct", "method", "notes", "conditions"}, "probe_phases": {"method", "conditions"},
+    "probe_object_mount": {"reason"}, "probe_phases": {"method", "conditions"},
     "workload": {"rc", "stderr", "timed_out"}, "fabric_facts": {"gpus"},
 }
 HOSTILE: list[Any] = [None, "", "garbage", [], [None], ["x"], {}, {"x": 1}, float("nan"), float("inf"), -1, -1e300, 10**400, True, b"bytes"]
@@ -195,7 +196,8 @@ def test_a_port_that_is_none(port: Any) -> None:
 def test_conditions_of_a_probe_choose_no_floor_of_their_own(conditions: dict[str, Any]) -> None:
     """What the disk is was found out before: a probe cannot claim another device, and odd words end nothing."""
     outcome = healthy("probe_fio")
-    outcome.values["conditions"] = conditions
+    for way in outcome.values["ways"].values():
+        way["conditions"] = conditions
     found, seen = verdicts(FakeNode("n3", answers={"probe_fio": outcome}, variables=dict(MOUNTS)), suite("mounts", "scratch"))
     assert set(found.values()) == {"pass"}, seen.reasons("n3")
     assert "(loop, " in seen.check("n3", "disk.scratch.seq_read").data["source"]
