@@ -72,8 +72,8 @@ def test_the_bound_counts_every_round_retry_and_cleanup() -> None:
     limits = Limits(connect=5, start=5)
     pairs = GROUP.replace("all_reduce", "pairs") + "rounds = 3\n"
     assert longest(suite_of(LOGIN, "x"), 0, limits) == 20 + 30
-    # route and torch: 20 + 10, the second for two interpreters; a group: port 10 + 10, deadline 60 + 10, once more 40 for a taken port; three rounds and two for suspects; three attempts and once more
-    assert longest(suite_of(pairs, "x"), 0, limits) == 20 + 30 + 60 + 5 * 130
+    # route and torch: 20 + 10, the second for two interpreters; a group: port 10 + 10, deadline 60 + 10, once more 40 for a taken port; three rounds, two for suspects and two for contested ones; three attempts and once more
+    assert longest(suite_of(pairs, "x"), 0, limits) == 20 + 30 + 60 + 7 * 130
     assert longest(suite_of(GROUP, "x"), 0, limits) == 20 + 30 + 60 + 4 * 130
     assert longest(load_suite("preflight"), 3) > longest(load_suite("preflight"), 2)
     assert longest(load_suite("preflight"), 2) < 3600
