@@ -1,0 +1,125 @@
+"""Runs cases: packs those that may share a run, breaks the hosts, verifies once, mends the hosts, and keeps what came out."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.run import Run, nodectl
+from tests.conftest import Lab
+from tests.faults.case import Case, suite_text
+
+# Figures of the last run of each case, for docs/faults.md: written only where a person asks for it.
+MEASURED = Path(__file__).parent / "measured.json"
+
+
+@dataclass
+class Batch:
+    """Cases of one verify run; each has a bad host of its own, except where a fault is everywhere."""
+
+    cases: list[Case] = field(default_factory=list)
+
+    def takes(self, case: Case, hosts: int) -> bool:
+        """One host at least stays as it is."""
+        first = self.cases[0]
+        return bool(case.share) and case.share == first.share and not case.everywhere and not first.everywhere and len(self.cases) + 1 < hosts
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps of all cases in an order that suits each of them."""
+        merged: list[str] = []
+        for case in self.cases:
+            place = 0
+            for step in case.steps:
+                if step in merged:
+                    place = merged.index(step) + 1
+                else:
+                    merged.insert(place, step)
+                    place += 1
+        return tuple(merged)
+
+    @property
+    def change(self) -> dict[str, dict[str, Any]]:
+        return {kind: options for case in self.cases for kind, options in case.change.items()}
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        return {name: value for case in self.cases for name, value in case.variables.items()}
+
+
+def pack(cases: list[Case], hosts: int) -> list[Batch]:
+    """Cases in their order, those that may share a run together."""
+    batches: list[Batch] = []
+    for case in cases:
+        fitting = next((batch for batch in batches if batch.takes(case, hosts)), None)
+        if fitting is None:
+            batches.append(Batch([case]))
+        else:
+            fitting.cases.append(case)
+    return batches
+
+
+@dataclass
+class Tried:
+    """What came out of one batch. ``bad`` is the host of each case by its name ("" for a case that is everywhere)."""
+
+    run: Run
+    bad: dict[str, str]
+    lifted: float
+
+    def healthy(self, hosts: tuple[str, ...]) -> list[str]:
+        return [host for host in hosts if host not in self.bad.values()]
+
+
+class Driver:
+    """One lab whose hosts were prepared once."""
+
+    def __init__(self, lab: Lab, folder: Path, cases: list[Case]) -> None:
+        self.lab = lab
+        self.folder = folder
+        self.batches = pack(cases, len(lab.names))
+        self._tried: dict[int, Tried] = {}
+
+    def tried(self, case: Case) -> Tried:
+        """The run of the batch that holds this case; the first to ask pays for it."""
+        number = next(index for index, batch in enumerate(self.batches) if case in batch.cases)
+        if number not in self._tried:
+            self._tried[number] = self._try(self.batches[number], self.folder / f"{number:02}-{case.name}")
+        return self._tried[number]
+
+    def _try(self, batch: Batch, folder: Path) -> Tried:
+        bad = self._bad(batch)
+        try:
+            for case in batch.cases:
+                self._break(case, bad[case.name])
+            run = self.verify(folder, batch.steps, batch.change, batch.variables)
+        finally:
+            began = time.monotonic()
+            self.lab.lift_all()
+        return Tried(run, bad, time.monotonic() - began)
+
+    def _bad(self, batch: Batch) -> dict[str, str]:
+        """From the second host on: the first one holds the rendezvous of every group, and any host may be the bad one."""
+        names = self.lab.names
+        return {case.name: "" if case.everywhere else names[1 + index] for index, case in enumerate(batch.cases)}
+
+    def _break(self, case: Case, bad: str) -> None:
+        for fault in case.faults:
+            places = {"bad": [bad], "all": list(self.lab.names), "peer": [next(name for name in self.lab.names if name != bad)], "store": [""]}
+            for host in places[fault.on]:
+                self.lab.fault(host, fault.name, fault.value)
+
+    def verify(self, folder: Path, steps: tuple[str, ...], change: dict[str, dict[str, Any]], variables: dict[str, Any]) -> Run:
+        folder.mkdir(parents=True)
+        suite = folder / "suite.toml"
+        suite.write_text(suite_text(steps, change))
+        extra = ["-e", json.dumps(variables)] if variables else []
+        return nodectl(folder / "run", "verify", str(self.lab.hosts_yaml), "--suite", str(suite), *extra)
+
+
+def worse(run: Run, host: str) -> dict[str, str]:
+    """Name and reason of each check of the host that is no pass."""
+    return {check["name"]: f"{check['verdict']}: {check['reason']}" for check in run.host(host)["checks"] if check["verdict"] != "pass"}

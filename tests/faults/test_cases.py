@@ -1,0 +1,55 @@
+"""Every fault of cases/: the right node is named with the right cause, in time, and nobody else is."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from tests.conftest import Lab
+from tests.faults.case import Case, load_cases
+from tests.faults.driver import MEASURED, Driver, Tried, worse
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.mark.parametrize("case", load_cases(), ids=lambda case: case.name)
+def test_fault(case: Case, driver: Driver, fault_lab: Lab) -> None:
+    tried = driver.tried(case)
+    assert tried.run.report, tried.run.out
+    named = list(fault_lab.names) if case.everywhere else [tried.bad[case.name]]
+    for host in named if case.expect.everyone or not case.everywhere else []:
+        shows(case, tried, host)
+    others = [] if case.everywhere and case.expect.everyone else tried.healthy(fault_lab.names)
+    assert {host: (tried.run.host(host)["verdict"], worse(tried.run, host)) for host in others} == dict.fromkeys(others, ("pass", {}))
+    handed_off(tried, fault_lab, others, named if case.expect.everyone or not case.everywhere else [])
+    assert tried.run.code == (0 if case.expect.verdict == "pass" else 4 if case.expect.status != "ok" else 3) or len(tried.bad) > 1
+    assert tried.run.seconds < case.bound
+    measured(case, tried)
+
+
+def shows(case: Case, tried: Tried, host: str) -> None:
+    """The host's status and verdict; the check that says why, in the words of the cause; and no check that the fault does not explain."""
+    found, wrong = tried.run.host(host), worse(tried.run, host)
+    assert (found["status"], found["verdict"]) == (case.expect.status, case.expect.verdict), (wrong, tried.run.out)
+    if case.expect.check and case.expect.verdict != "pass":
+        assert case.expect.check in wrong, (wrong, tried.run.out)
+        said = wrong[case.expect.check]
+        assert [word for word in case.expect.words if word not in said] == [], said
+    assert [name for name in wrong if not case.expect.allows(name)] == [], wrong
+
+
+def handed_off(tried: Tried, lab: Lab, good: list[str], bad: list[str]) -> None:
+    """Who passes is in the hostfile, who does not is in excluded.json, each with a reason."""
+    excluded = json.loads(tried.run.handoff("excluded.json"))
+    listed = tried.run.handoff("hostfile") if good else ""
+    assert [host for host in good if f"{lab.address(host)} " not in listed] == []
+    assert [host for host in bad if f"{lab.address(host)} " in listed or not excluded[host]] == []
+
+
+def measured(case: Case, tried: Tried) -> None:
+    if os.environ.get("NODECTL_FAULTS_MEASURE"):
+        known = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
+        known[case.name] = round(tried.run.seconds, 1)
+        MEASURED.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
