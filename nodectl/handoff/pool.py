@@ -7,12 +7,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from nodectl.handoff.machine import UNKNOWN_MACHINE, Machine, machine_of
 from nodectl.wire.event import Event
 
 
 @dataclass(frozen=True)
+class Waived:
+    """One check of a node that was handed off although it is not a pass: who excused it, why, and until which day."""
+
+    check: str
+    who: str
+    why: str
+    until: str
+
+
+@dataclass(frozen=True)
 class HandedNode:
-    """One node that passed. ``nproc`` is its number of ranks (GPUs, or 1); ``fabric_address`` is where its peers reach it."""
+    """One node that passed, or whose every other verdict the user waived beforehand (``waivers`` names them).
+
+    ``nproc`` is its number of ranks (GPUs, or 1); ``fabric_address`` is where its peers reach it.
+    """
 
     host: str
     address: str
@@ -28,15 +42,31 @@ class HandedNode:
     connection: str = "ssh"
     ssh_options: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    fabric: str = ""
+    machine: Machine = UNKNOWN_MACHINE
+    waivers: tuple[Waived, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        return "skipped" if self.waivers else "pass"
 
 
 @dataclass(frozen=True)
 class Excluded:
-    """One node that is left out. ``kind``: failed, unknown, unreachable, lost, task_failed, stopped, not_verified."""
+    """One node that is left out. ``kind``: failed, unknown, unreachable, lost, task_failed, stopped, not_verified.
+
+    ``address`` is where it was asked, "" where this run never came to describe it.
+    """
 
     host: str
     kind: str
     reasons: tuple[str, ...]
+    address: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """Kind and reasons in one."""
+        return f"{self.kind}: {'; '.join(self.reasons)}" if self.reasons else self.kind
 
 
 @dataclass(frozen=True)
@@ -67,7 +97,7 @@ class _Seen:
 
 
 def pool_of(events: Sequence[Event]) -> Pool:
-    """The pool of one run. A host passes when its last verdict is pass, it was described, and the line to it did not break."""
+    """The pool of one run. A host passes when its last verdict is pass (or all that is not was waived), it was described, and the line to it did not break."""
     seen: dict[str, _Seen] = {}
     run_id = ""
     for event in events:
@@ -79,23 +109,25 @@ def pool_of(events: Sequence[Event]) -> Pool:
         if event.host:
             _note(seen.setdefault(event.host, _Seen()), event)
     judged = dict.fromkeys(event.host for event in events if event.kind == "verdict" and event.host)
-    passed = {host: seen[host].node for host in judged if _passes(seen[host])}
+    passed = {host: seen[host] for host in judged if _passes(seen[host])}
     excluded = tuple(_excluded(host, one) for host, one in seen.items() if not _passes(one))
     pool = Pool(run_id, (), excluded, {host: tuple(one.checks) for host, one in seen.items()})
-    for host, node in passed.items():
-        pool = _with(pool, host, node or {})
+    for host, one in passed.items():
+        pool = _with(pool, host, one)
     return pool
 
 
 def without(pool: Pool, host: str, why: str) -> Pool:
     """The pool without a node that passed and still cannot be handed off."""
-    left_out = Excluded(host, "unknown", (f"it passed, but cannot be handed off: {why}",))
+    address = next((node.address for node in pool.nodes if node.host == host), "")
+    left_out = Excluded(host, "unknown", (f"it passed, but cannot be handed off: {why}",), address)
     return replace(pool, nodes=tuple(node for node in pool.nodes if node.host != host), excluded=(*pool.excluded, left_out))
 
 
-def _with(pool: Pool, host: str, data: Mapping[str, Any]) -> Pool:
+def _with(pool: Pool, host: str, one: _Seen) -> Pool:
     try:
-        return replace(pool, nodes=(*pool.nodes, _handed(host, data)))
+        node = replace(_handed(host, one.node or {}), waivers=_waivers(one) if one.verdict == "skipped" else ())
+        return replace(pool, nodes=(*pool.nodes, node))
     except ValueError as error:
         return without(pool, host, str(error))
 
@@ -116,19 +148,41 @@ def _note(one: _Seen, event: Event) -> None:
 
 
 def _passes(one: _Seen) -> bool:
-    return one.verdict == "pass" and one.node is not None and not one.away
+    good = one.verdict == "pass" or (one.verdict == "skipped" and bool(_waivers(one)))
+    return good and one.node is not None and not one.away
+
+
+def _waivers(one: _Seen) -> tuple[Waived, ...]:
+    """Of the checks that were skipped; none at all where one of them does not say who waived it and why."""
+    found = []
+    for check in one.checks:
+        if check.get("verdict") != "skipped":
+            continue
+        waiver = check.get("waiver")
+        if not isinstance(waiver, Mapping) or not waiver.get("who") or not waiver.get("why"):
+            return ()
+        found.append(Waived(str(check.get("name", "")), str(waiver["who"]), str(waiver["why"]), str(waiver.get("until", ""))))
+    return tuple(found)
 
 
 def _excluded(host: str, one: _Seen) -> Excluded:
+    described = (one.node or {}).get("address")
+    kind, reasons = _why_not(one)
+    return Excluded(host, kind, reasons, described if isinstance(described, str) else "")
+
+
+def _why_not(one: _Seen) -> tuple[str, tuple[str, ...]]:
     if one.away:
-        return Excluded(host, one.away, (one.why, *one.reasons) if one.why else tuple(one.reasons))
+        return one.away, (one.why, *one.reasons) if one.why else tuple(one.reasons)
     if one.verdict == "fail":
-        return Excluded(host, "failed", tuple(one.reasons))
+        return "failed", tuple(one.reasons)
     if one.failed_tasks:
-        return Excluded(host, "task_failed", tuple(one.failed_tasks))
+        return "task_failed", tuple(one.failed_tasks)
+    if one.verdict == "skipped" and not _waivers(one):
+        return "unknown", ("checks were skipped, and not every one of them names who waived it and why", *one.reasons)
     if one.verdict:
-        return Excluded(host, "unknown", tuple(one.reasons) or ("it passed, but was never described: nothing to hand off",))
-    return Excluded(host, "not_verified", ("it was not verified in this run",))
+        return "unknown", tuple(one.reasons) or ("it passed, but was never described: nothing to hand off",)
+    return "not_verified", ("it was not verified in this run",)
 
 
 def _handed(host: str, data: Mapping[str, Any]) -> HandedNode:
@@ -139,7 +193,8 @@ def _handed(host: str, data: Mapping[str, Any]) -> HandedNode:
     return HandedNode(
         host, address, _word(data, "fabric_address", address), _text(data, "interface", ""), _number(data, "gpus", 0, 0), _number(data, "nproc", 1, 1),
         _text(data, "torch_python", "python3"), _text(data, "user", ""), _number(data, "port", 22, 1), _text(data, "key_file", ""),
-        _text(data, "backend", "gloo"), _text(data, "connection", "ssh"), _texts(data, "ssh_options"), _texts(data, "env"),
+        _text(data, "backend", "gloo"), _text(data, "connection", "ssh"), _texts(data, "ssh_options"), _texts(data, "env"), _text(data, "fabric", ""),
+        machine_of(data.get("machine")),
     )
 
 

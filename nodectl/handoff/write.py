@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from nodectl.handoff.env_file import env_file
 from nodectl.handoff.evidence import evidence
 from nodectl.handoff.excluded import excluded
-from nodectl.handoff.hostfile import hostfile
+from nodectl.handoff.formats import FORMATS
+from nodectl.handoff.index import index, readme
 from nodectl.handoff.pool import HandedNode, Pool, pool_of, without
-from nodectl.handoff.ssh_config import ssh_block, ssh_config
-from nodectl.handoff.torchrun import torchrun
+from nodectl.handoff.ssh_config import ssh_block
 from nodectl.wire.event import Event
 
 
@@ -25,34 +24,43 @@ class NotWritten(Exception):
 
 @dataclass(frozen=True)
 class Handoff:
-    """``path`` is the folder; ``hosts`` those handed off, in order; ``excluded`` the reasons of the others; ``world_size`` all ranks together."""
+    """``path`` is the folder; ``hosts`` those handed off, in order; ``excluded`` the reasons of the others; ``world_size`` all ranks together.
+
+    ``waived`` are the hosts that are handed off although a check of theirs was waived; ``refused`` by format: hosts that it cannot express, with why.
+    """
 
     path: Path
     hosts: tuple[str, ...]
     excluded: Mapping[str, Mapping[str, Any]]
     world_size: int
     artefacts: tuple[str, ...]
+    waived: tuple[str, ...] = ()
+    refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-def write_handoff(events: Sequence[Event], out: Path) -> Handoff:
-    """Write all artefacts into ``out``. Without a passing node only excluded.json and evidence.json: nothing can be launched by accident.
+def write_handoff(events: Sequence[Event], out: Path, formats: Sequence[str] = tuple(FORMATS)) -> Handoff:
+    """Write the artefacts of ``formats`` into ``out``. Without a passing node nothing can be launched by accident: only who is to be taken out is said.
 
     A node that no artefact can describe is left out with the reason. Raises NotWritten.
     """
     pool = pool_of(events)
     for node in pool.nodes:
         pool = _checked(pool, node)
-    files = {"excluded.json": _json(excluded(pool)), "evidence.json": _json(evidence(pool))}
-    if pool.nodes:
-        nodes = [dataclasses.asdict(node) for node in pool.nodes]
-        files.update({f"env/{node.host}.env": env_file(node) for node in pool.nodes})
-        # The launcher last: where it stands, all that it reads is there.
-        files.update({"hostfile": hostfile(pool), "ssh_config": ssh_config(pool), "nodes.json": _json(nodes), "torchrun.sh": torchrun(pool)})
+    made = {name: FORMATS[name].make(pool) for name in FORMATS if name in formats}
+    files = {
+        "excluded.json": _json(excluded(pool)), "evidence.json": _json(evidence(pool)),
+        "handoff.json": _json(index(pool, made)), "README.md": readme(pool, made),
+    }
+    # The launcher last: where it stands, all that it reads is there.
+    for artefact in reversed(made.values()):
+        files.update(artefact.files)
     try:
         _write(out, files)
     except OSError as error:
         raise NotWritten(f"the handoff cannot be written: {error.filename or out}: {error.strerror}") from None
-    return Handoff(out, tuple(node.host for node in pool.nodes), excluded(pool), pool.world_size, tuple(sorted(files)))
+    waived = tuple(node.host for node in pool.nodes if node.waivers)
+    refused = {name: one.refused for name, one in made.items() if one.refused}
+    return Handoff(out, tuple(node.host for node in pool.nodes), excluded(pool), pool.world_size, tuple(sorted(files)), waived, refused)
 
 
 def _checked(pool: Pool, node: HandedNode) -> Pool:
@@ -76,11 +84,16 @@ def _write(out: Path, files: Mapping[str, str]) -> None:
 
 
 def _clear(out: Path) -> None:
-    """An older handoff in the same folder must not survive: a node that fails now may be in it."""
-    for name in ("hostfile", "ssh_config", "torchrun.sh", "nodes.json"):
-        (out / name).unlink(missing_ok=True)
-    for path in out.glob("env/*.env"):
-        path.unlink()
+    """An older handoff in the same folder must not survive: a node that fails now may be in it. Nothing but what a handoff writes is removed."""
+    for pattern in _OURS:
+        for path in out.glob(pattern):
+            path.unlink()
+
+
+_OURS = (
+    "torchrun.sh", "hostfile", "ssh_config", "nodes.json", "env/*.env", "nccl/*.conf", "slurm/nodes.conf", "slurm/gres.conf", "slurm/apply.sh",
+    "skypilot/ssh_node_pools.yaml", "kubernetes/nodes.yaml", "kubernetes/apply.sh", "handoff.json", "README.md",
+)
 
 
 def _json(value: object) -> str:

@@ -63,7 +63,10 @@ def test_no_passing_node_leaves_nothing_to_launch_with(tmp_path: Path) -> None:
     assert (tmp_path / "torchrun.sh").exists()
     result = write_handoff([*start("n1"), node("n1"), verdict("n1", "fail", "bad")], tmp_path)
     assert (result.hosts, result.world_size) == ((), 0)
-    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["evidence.json", "excluded.json"]
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()) == [
+        "README.md", "evidence.json", "excluded.json", "handoff.json", "kubernetes/apply.sh", "kubernetes/nodes.yaml",
+        "slurm/apply.sh", "slurm/gres.conf", "slurm/nodes.conf",
+    ]
 
 
 def test_evidence_holds_floor_and_source_but_no_raw_output(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
 
 from nodectl.cli.past import read_run
 from nodectl.diagnostics.model import Diagnostic, Mistakes
+from nodectl.handoff.formats import FORMATS
 from nodectl.handoff.write import NotWritten, write_handoff
 from nodectl.wire.event import Event
 
@@ -16,18 +18,37 @@ from nodectl.wire.event import Event
 @click.command("handoff")
 @click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write it here. Default: RUN/handoff")
-def command(run: Path, out: Path | None) -> int:
-    """Write hostfile, launch line, ssh_config and the list of excluded nodes of RUN (a run's folder)."""
+@click.option("--format", "names", metavar="NAMES", help=f"Only these, with commas between them, and nothing else in the folder: {', '.join(FORMATS)}. Default: all")
+def command(run: Path, out: Path | None, names: str | None) -> int:
+    """Write anew what a training job, Slurm, SkyPilot and Kubernetes need to use the proven nodes of RUN (a run's folder) and to leave the others out."""
     folder = out or run / "handoff"
     events = read_run(run)
     _verified(events)
     try:
-        handoff = write_handoff(events, folder)
+        handoff = write_handoff(events, folder, _formats(names))
     except NotWritten as error:
         raise Mistakes([Diagnostic("E406", str(error), help="give a folder you may write to with --out")]) from None
     click.echo(f"handed off: {', '.join(handoff.hosts) or 'no node'} (world size {handoff.world_size})")
-    click.echo(f"handoff:    {folder}")
+    if handoff.waived:
+        click.echo(f"of these with a waiver: {', '.join(handoff.waived)}")
+    for name, refused in handoff.refused.items():
+        for host, why in refused.items():
+            click.echo(f"not in {name}: {host}: {why}")
+    click.echo(f"handoff:    {folder} (README.md says what each file is for)")
     return 0
+
+
+def _formats(names: str | None) -> Sequence[str]:
+    """Raises BadParameter for a word that is no format."""
+    if names is None:
+        return tuple(FORMATS)
+    wanted = [name.strip() for name in names.split(",")]
+    unknown = [name for name in wanted if name not in FORMATS]
+    if unknown:
+        near = [*dict.fromkeys(one for name in unknown for one in get_close_matches(name, FORMATS, 1))]
+        hint = f" Did you mean {', '.join(near)}?" if near else ""
+        raise click.BadParameter(f"{', '.join(map(repr, unknown))}: expected some of {', '.join(FORMATS)}.{hint}", param_hint="--format")
+    return wanted
 
 
 def _verified(events: Sequence[Event]) -> None:
