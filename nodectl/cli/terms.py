@@ -47,10 +47,12 @@ def _floors(files: Sequence[Path], found: Collector) -> list[Floor]:
     floors: list[Floor] = []
     for path in files:
         try:
-            floors += floors_of(path.read_text("utf-8"), str(path))
+            floors += floors_of(path.read_text("utf-8"), str(path), site=True)
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             found.error("E408", f"floors of the site: {path} cannot be read: {why}", None, help="correct site_floors in hosts.yaml, or the file's permissions")
         except FloorError as error:
-            found.error("E408", str(error), None, help="a floor names metric, unit, statistic, source, date and the bound it must not exceed")
+            for one in error.diagnostics:
+                advice = one.help or "a floor names metric, unit, statistic, source, date and the bound it must not exceed"
+                found.error(one.code, one.message, one.origin, label=one.label, help=advice)
     return floors

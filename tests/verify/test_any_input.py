@@ -69,11 +69,12 @@ def test_a_suite_with_anything_anywhere_is_read_or_refused(path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted((SHIPPED / "floors").glob("*.toml")), ids=lambda path: path.stem)
 def test_a_floor_with_anything_anywhere_is_read_or_refused(path: Path) -> None:
-    entry = tomllib.loads(path.read_text("utf-8"))["floor"][0]
+    parsed = tomllib.loads(path.read_text("utf-8"))
+    entry = {**parsed.get("every", {}), **parsed["floor"][0]}
     for key in entry:
         for value in ODD:
             with contextlib.suppress(FloorError):
-                (floor,) = floors_of(text("floor", [{**entry, key: value}]), "case.toml")
+                floor, *_ = floors_of(text("floor", [{**entry, key: value}]), "case.toml")
                 assert 0 < floor.floor <= floor.bound < float("inf")
                 assert floor.source
                 best_floor([floor], floor.metric, {"nodes": 2, "gpus": 8, "bytes": 2**34})

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import nodectl.verify.floor_load as floor_load
-from nodectl.verify.floor_load import Floor, FloorError, best_floor, floors_of, load_floors
+from nodectl.verify.floor_load import Floor, FloorError, best_floor, floor_of_json, floor_to_json, floors_of, load_floors
 from nodectl.verify.formulas import network_bound
 
 SHIPPED = Path(floor_load.__file__).parent / "floors"
 GB = 1e9
 GOOD: dict[str, Any] = {
-    "metric": "network.all_reduce", "sku": "H100-SXM", "gpus": 8, "fabric": "roce", "nodes": [2, 4], "collective": "all_reduce", "size": "8 GiB",
-    "statistic": "mean", "unit": "GB/s", "floor": 440, "bound": 516, "bound_reason": "NICs", "source": "someone", "date": "2026-05-19",
+    "metric": "network.all_reduce", "sku": "H100-SXM", "gpus": 8, "fabric": "roce", "nodes": [2, 4], "collective": "all_reduce",
+    "algorithm": "any", "size": "8 GiB", "statistic": "mean", "unit": "GB/s", "floor": 440, "bound": 516, "bound_reason": "NICs", "source": "someone", "date": "2026-05-19",
 }
 
 
@@ -25,7 +27,7 @@ def toml(entry: dict[str, Any]) -> str:
     def shown(value: Any) -> str:
         if isinstance(value, bool):
             return str(value).lower()
-        return f'"{value}"' if isinstance(value, str) else str(value)
+        return "[" + ", ".join(map(shown, value)) + "]" if isinstance(value, list) else f'"{value}"' if isinstance(value, str) else str(value)
 
     return "[[floor]]\n" + "".join(f"{key} = {shown(value)}\n" for key, value in entry.items())
 
@@ -58,7 +60,7 @@ REFUSED = [
     ({"floor": 0}, "passes everything"),
     ({"floor": -3}, "passes everything"),
     ({"floor": "high"}, "wrong unit or number"),
-    ({"metric": "speed"}, "no measurement is called"),
+    ({"metric": "speed"}, "no measurement with a floor is called"),
     ({"nodes": [4, 2]}, "expected a count or"),
     ({"nodes": [2]}, "expected a count or"),
     ({"size": "8 apples"}, "wrong unit or number"),
@@ -71,7 +73,8 @@ REFUSED = [
     ({"bound": "516"}, "not a finite number"),
     ({"floor": [440]}, "not a finite number"),
     ({"floor": 10**400}, "wrong unit or number"),
-    ({"metric": "clock.offset"}, "measured in s, not in GB/s"),
+    ({"metric": "clock.offset"}, "no measurement with a floor is called"),
+    ({"metric": ["network.pairs", "speed"]}, "no measurement with a floor is called"),
     ({"metric": ""}, "missing metric"),
     ({"unit": "GB"}, "measured in B/s, not in GB"),
     ({"date": "2026-13"}, "expected YYYY-MM"),
@@ -89,6 +92,20 @@ REFUSED = [
     ({"size": -1}, "wrong unit or number"),
     ({"size": float("nan")}, "wrong unit or number"),
     ({"size": "8 GiB/s"}, "wrong unit or number"),
+    ({"size": None}, "missing size"),
+    ({"algorithm": None}, "missing algorithm"),
+    ({"algorithm": "best"}, "expected one of any, ring, tree"),
+    ({"sku": []}, "expected a text, or a list of different ones"),
+    ({"fabric": ["ib", "ib"]}, "expected a text, or a list of different ones"),
+    ({"fabric": ["ib", 3]}, "expected a text, or a list of different ones"),
+    ({"sku": 100}, "expected a text, or a list of different ones"),
+    ({"link": "400 GB/s"}, "missing link_reason, path"),
+    ({"link": "400 GB/s", "link_reason": "NICs", "path": "hierarchical"}, "bound and link both"),
+    ({"floor": 64}, "a slip of units"),
+    ({"floor": 1e-9}, "a slip of units"),
+    ({"ceiling": 500}, "one-sided"),
+    ({"tolerance": 0.02}, "one-sided"),
+    ({"max": 500}, "one-sided"),
 ]
 
 
@@ -99,10 +116,124 @@ def test_refused(changes: dict[str, Any], words: str) -> None:
     assert "case.toml, floor 1" in str(refusal.value)
 
 
-def test_the_impossible_floor_of_a_public_checker_is_refused() -> None:
-    """AWS's check asks 300 GB/s of p4d, whose NICs carry 50; at two nodes of 8 GPUs the bound is 93.75."""
-    with pytest.raises(FloorError, match="every healthy node would fail"):
-        one(sku="A100-SXM", fabric="efa", floor=300, bound=93.75)
+def linked(**changes: Any) -> Floor:
+    """As ``one``, with the bound derived."""
+    return one(**{"bound": None, "bound_reason": None, "link": "400 GB/s", "link_reason": "8 x 400 Gb/s", "path": "hierarchical", **changes})
+
+
+def test_the_bound_follows_from_the_link() -> None:
+    floor = linked()
+    assert floor.bound == pytest.approx(network_bound(400 * GB, 8, 4))
+    assert floor.bound_reason == "8 x 400 Gb/s: 400 GB/s x 31/24 over 4 nodes of 8 GPUs"
+    assert linked(path="ring", floor=390).bound == 400 * GB
+    inside = linked(metric="node.all_reduce", nodes=None, path="in_switch", link="450 GB/s", size="16 GiB", floor=460)
+    assert inside.bound == pytest.approx(787.5 * GB)
+
+
+# The floors that public checkers really ship or shipped (their code at the snapshots of 2026), as this file format would write them.
+P4D = {"sku": "A100-SXM", "fabric": "efa", "nodes": 2, "link": "50 GB/s", "link_reason": "EFA of p4d"}
+P5 = {"fabric": "efa", "nodes": 2, "link": "400 GB/s", "link_reason": "EFA of p5"}
+HBM = {"metric": "gpu.memory_bandwidth", "sku": "H200-SXM", "unit": "MB/s", "bound": 4_800_000, "bound_reason": "HBM3e of one H200", "collective": None, "size": None,
+       "algorithm": None, "nodes": None, "fabric": None}
+HCA = {"metric": "rdma.write_bw", "bound_reason": "one port of NDR, 400 Gb/s", "collective": None, "size": None, "algorithm": None, "nodes": None}
+FIELD: list[tuple[str, Any, dict[str, Any], str]] = [
+    ("AWS p4d: 300 GB/s up to 128 MiB, its NICs carry 50", linked, {**P4D, "floor": 300, "size": "128 MiB"}, "above the physical bound 93.75 GB/s"),
+    ("AWS p5: 800 GB/s", linked, {**P5, "floor": 800, "size": "128 MiB"}, "above the physical bound 750 GB/s"),
+    ("AWS p5en: 800 GB/s", linked, {**P5, "sku": "H200-SXM", "floor": 800, "size": "128 MiB"}, "above the physical bound 750 GB/s"),
+    ("AWS p6-b200: 900 GB/s", linked, {**P5, "sku": "B200", "floor": 900, "size": "128 MiB"}, "above the physical bound 750 GB/s"),
+    ("p5 at 128 MiB: 300 GB/s, where healthy nodes measured 289", linked, {**P5, "floor": 300, "size": "128 MiB"}, "every healthy node would fail"),
+    ("p6-b200 at 16 MiB: a tenth of a GiB's figure is too much", linked, {"sku": "B200", "nodes": 4, "floor": 100, "size": "16 MiB"}, "every healthy node would fail"),
+    ("inside a node at 1 MiB", linked, {"metric": "node.all_reduce", "nodes": None, "path": "in_switch", "link": "450 GB/s", "floor": 100, "size": "1 MiB"}, "every healthy"),
+    ("AWS p5 at 32 nodes, with the figure of 2", linked, {**P5, "nodes": [2, 32], "floor": 440}, "above the physical bound 411"),
+    ("a ring's figure cannot be a tree's", linked, {**P5, "algorithm": "ring", "floor": 440}, "the bound of a ring is its link itself"),
+    ("DCGM H200 id 2335: 2,333 MB/s, its sibling 2,212,500", one, {**HBM, "floor": 2333}, "a slip of units"),
+    ("Azure ib_write_bw: Gb/s written as GB/s", one, {**HCA, "unit": "GB/s", "floor": 380, "bound": 50}, "above the physical bound 50 GB/s"),
+    ("Azure all-reduce: GB/s written as Gb/s", linked, {"metric": "node.all_reduce", "nodes": None, "path": "in_switch", "link": "450 GB/s", "unit": "Gb/s", "floor": 460},
+     "a slip of units"),
+    ("sichek's all-reduce, printed in Gbps", linked, {"unit": "Gbps", "floor": 470}, "a slip of units"),
+    ("OCI disks: 2 % faster fails", one, {**HBM, "metric": "disk.scratch.rand_read", "unit": "IOPS", "floor": 1538000, "bound": 3e6, "tolerance": 0.02}, "one-sided"),
+    ("ACV: a default floor of 0 checks nothing", linked, {"floor": 0}, "passes everything"),
+    ("AICR GB300 borrows GB200: no source of its own", linked, {"sku": "GB300", "gpus": 4, "source": None}, "missing source"),
+]
+
+
+@pytest.mark.parametrize(("name", "make", "changes", "words"), FIELD, ids=[name for name, *_ in FIELD])
+def test_the_wrong_floors_of_the_field_are_refused(name: str, make: Any, changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(FloorError, match=re.escape(words)):
+        make(**changes)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: one(**{**HBM, "floor": 2_212_500}), lambda: one(**{**HCA, "unit": "Gb/s", "floor": 380, "bound": 400}),
+    lambda: linked(**{**P4D, "floor": 36, "size": "128 MiB"}), lambda: linked(**{**P5, "floor": 289, "size": "128 MiB"}),
+    lambda: linked(**{**P5, "floor": 437, "size": "1 GiB"}), lambda: one(floor=30, low="a policy that only finds broken links"),
+])
+def test_what_healthy_nodes_reach_is_accepted(make: Any) -> None:
+    assert make().floor > 0
+
+
+def test_a_low_floor_says_why() -> None:
+    assert one(floor=30, low="finds broken links only").reason == "finds broken links only"
+    assert one(floor=30, low="finds broken links only", reason="said elsewhere").reason == "said elsewhere"
+    assert one(sku=None, algorithm=None, floor=30).floor == 30 * GB, "a floor for any machine is bounded by the largest there is"
+
+
+def test_lists_stand_for_all_their_combinations() -> None:
+    entry = {**GOOD, "metric": ["network.pairs", "network.all_reduce"], "sku": ["H100-SXM", "H200-SXM"], "fabric": ["ib", "roce"], "statistic": ["mean", "median"]}
+    floors = floors_of(toml(entry), "case.toml")
+    assert len(floors) == len(set(floors)) == 16
+    assert best_floor(floors, "network.pairs", conditions(sku="H200-SXM", fabric="ib", statistic="median")) is not None
+    assert best_floor(floors, "network.pairs", conditions(sku="B200")) is None
+
+
+def test_what_all_have_in_common_stands_once() -> None:
+    common = "[every]\n" + toml({key: GOOD[key] for key in ("gpus", "unit", "statistic", "date")}).removeprefix("[[floor]]\n")
+    rest = {key: value for key, value in GOOD.items() if key not in ("gpus", "unit", "statistic", "date")}
+    assert floors_of(common + toml(rest) + toml({**rest, "gpus": 4}), "case.toml") == [one(), one(gpus=4)]
+
+
+def test_a_statistic_is_not_held_against_another() -> None:
+    assert one().fits("network.all_reduce", conditions(statistic="mean"))
+    assert not one().fits("network.all_reduce", conditions(statistic="median"))
+
+
+def test_mistakes_have_their_place_and_come_all_at_once() -> None:
+    text = "# mine\n" + toml(GOOD) + "\n" + toml({**GOOD, "floor": 800}) + toml({**GOOD, "unit": "GBs"}) + toml({**GOOD, "flor": 3})
+    with pytest.raises(FloorError) as refusal:
+        floors_of(text, "mine.toml")
+    lines = text.splitlines()
+    found = [one.origin for one in refusal.value.diagnostics if one.origin]
+    assert len(found) == 3
+    assert [lines[at.line - 1][at.column - 1:][: at.width] for at in found] == ["800", '"GBs"', "3"]
+    assert {one.code for one in refusal.value.diagnostics} == {"E408"}
+
+
+def test_a_syntax_error_has_its_place() -> None:
+    with pytest.raises(FloorError) as refusal:
+        floors_of("[[floor]]\nmetric = \n", "mine.toml")
+    assert refusal.value.diagnostics[0].origin == ("mine.toml", 2, 10, 1)
+
+
+SITE = replace(one(), site=True)
+
+
+@pytest.mark.parametrize(("floors", "value"), [
+    ([one(), replace(SITE, floor=460 * GB)], 460), ([one(), replace(SITE, floor=300 * GB)], 440), ([replace(SITE, floor=300 * GB)], 300), ([one()], 440), ([], None),
+])
+def test_the_sites_own_floor_lowers_nothing(floors: list[Floor], value: float | None) -> None:
+    found = best_floor(floors, "network.all_reduce", conditions())
+    assert (found.floor / GB if found else None) == value
+
+
+def test_a_floor_survives_json() -> None:
+    for floor in [one(), one(nodes=None, gpus=None), *SHIPPED_FLOORS]:
+        assert floor_of_json(json.loads(json.dumps(floor_to_json(floor)))) == floor
+
+
+@pytest.mark.parametrize("change", [{"floor": None}, {"floor": 1e99}, {"floor": -1}, {"match": 3}, {"match": [["sku"]]}, {"nodes": "x"}, {"extra": 1}, {"nodes": [1]}])
+def test_what_is_no_floor_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="floor"):
+        floor_of_json({**json.loads(json.dumps(floor_to_json(one()))), **change})
 
 
 @pytest.mark.parametrize(("text", "words"), [("floor = [", "not TOML"), ("[floors]\na = 1\n", "expected"), ("[floor]\na = 1\n", "expected")])
@@ -125,7 +256,7 @@ def test_a_floor_speaks_only_of_its_own_conditions(changes: dict[str, Any], fits
 
 
 def test_the_most_specific_floor_counts() -> None:
-    general = one(sku=None, gpus=None, nodes=None, floor=10)
+    general = one(sku=None, gpus=None, nodes=None, algorithm=None, floor=10)
     assert best_floor([general, one()], "network.all_reduce", conditions()) == one()
     assert best_floor([general, one()], "network.all_reduce", conditions(sku="L40S")) == general
     assert best_floor([one()], "network.all_reduce", conditions(sku="L40S")) is None
@@ -162,19 +293,18 @@ def test_each_shipped_floor_can_be_defended(floor: Floor) -> None:
 
 def test_no_two_shipped_floors_contradict_each_other() -> None:
     """The same conditions twice would leave it to chance which one is meant."""
-    seen = [(floor.metric, floor.match, floor.nodes, floor.gpus) for floor in SHIPPED_FLOORS]
+    seen = [(floor.metric, floor.match, floor.nodes, floor.gpus, floor.statistic) for floor in SHIPPED_FLOORS]
     assert len(seen) == len(set(seen))
 
 
-@pytest.mark.parametrize("line", range(1, 15))
-def test_a_floor_without_any_one_of_its_lines_is_refused_or_more_general(line: int) -> None:
-    lines = toml(GOOD).splitlines()
-    left_out = lines.pop(line).partition(" =")[0]
-    if left_out in ("sku", "gpus", "fabric", "nodes", "collective", "size"):
-        assert floors_of("\n".join(lines), "case.toml")[0].fits("network.all_reduce", conditions())
+@pytest.mark.parametrize("left_out", list(GOOD))
+def test_a_floor_without_any_one_of_its_lines_is_refused_or_more_general(left_out: str) -> None:
+    text = toml({key: value for key, value in GOOD.items() if key != left_out})
+    if left_out in ("sku", "gpus", "fabric", "nodes", "collective"):
+        assert floors_of(text, "case.toml")[0].fits("network.all_reduce", conditions())
     else:
         with pytest.raises(FloorError, match=f"missing {left_out}"):
-            floors_of("\n".join(lines), "case.toml")
+            floors_of(text, "case.toml")
 
 
 def test_a_wrong_file_among_good_ones_stops_everything(tmp_path: Path) -> None:
@@ -197,7 +327,12 @@ def test_odd_conditions_fit_nothing_and_raise_nothing(odd: dict[str, Any]) -> No
 EXPECTED = [
     ("node.all_reduce", {"sku": "H100-SXM", "fabric": "inside", "nodes": 1}, 460.0),
     ("node.all_reduce", {"sku": "A100-SXM", "fabric": "inside", "nodes": 1}, 228.0),
-    ("network.all_reduce", {"sku": "H200-SXM", "nodes": 4}, 440.0),
+    ("network.all_reduce", {"sku": "H200-SXM", "nodes": 2}, 440.0),
+    ("network.all_reduce", {"sku": "H200-SXM", "nodes": 4}, 279.0),
+    ("network.all_reduce", {"sku": "A100-SXM", "fabric": "efa"}, 70.0),
+    ("network.pairs", {"sku": "H100-SXM", "fabric": "ib"}, 370.0),
+    ("network.pairs", {"sku": "B200", "fabric": "efa"}, 339.0),
+    ("network.pairs", {"sku": "GB200", "fabric": "ib", "gpus": 4}, None),
     ("network.all_reduce", {"sku": "H200-SXM", "nodes": 16}, None),
     ("network.pairs", {"sku": "A100-SXM", "fabric": "ib"}, 185.0),
     ("network.pairs", {"sku": "", "gpus": 0, "fabric": "tcp", "bytes": 2**23}, 0.03),
