@@ -8,6 +8,7 @@ from __future__ import annotations
 from nodectl.transport.channel import Limits
 from nodectl.verify.gang import INIT_TIMEOUT, PORT_DEADLINE
 from nodectl.verify.hunt import CONTESTED, RETESTS
+from nodectl.verify.machine import DEADLINE
 from nodectl.verify.narrow import most_levels
 from nodectl.verify.node_checks import CLOCK_TRIES
 from nodectl.verify.session import CLEANUP, GRACE
@@ -22,7 +23,8 @@ def longest(suite: Suite, mounts: int, limits: Limits | None = None, disks: int 
     ``nodes`` how many there are."""
     allowed = limits or Limits()
     # One connection for all questions, and a fresh one for the limits of a new login.
-    return 2 * (allowed.connect + allowed.start) + sum(_step(step, mounts, disks, nodes) for step in suite.steps)
+    describe = DEADLINE + GRACE
+    return 2 * (allowed.connect + allowed.start) + describe + sum(_step(step, mounts, disks, nodes) for step in suite.steps)
 
 
 def _step(step: SuiteStep, mounts: int, disks: int, nodes: int) -> float:
@@ -30,11 +32,16 @@ def _step(step: SuiteStep, mounts: int, disks: int, nodes: int) -> float:
     group = question + PORT_DEADLINE + GRACE + INIT_TIMEOUT  # once more where the port was taken meanwhile
     known = {
         "clock": CLOCK_TRIES * question,
+        "route": 2 * question,  # routes, then full packets over them
+        "host": 2 * question,  # the system, then limits of a service
+        "hca": 2 * question,  # ports, then the kernel's log
+        "gpu": 2 * question,  # GPUs, then the kernel's log
         "mounts": (disks + 1 + mounts) * question,  # each scratch disk, the list of them, and each file mount
         "torch": 2 * question,  # the node's python3, then the environment of the role
         "node_all_reduce": group,
         # Once more where it is slow, then its parts, then what lies outside the slow part.
         "all_reduce": (ATTEMPTS + 1 + most_levels(nodes) + (most_levels(nodes) > 0)) * group,
+        "collectives": ATTEMPTS * (group + question) + question,
         "scratch": step.deadline + disks * (GRACE + CLEANUP),
         "mount_io": step.deadline + mounts * (GRACE + CLEANUP),
         "phases": step.deadline + mounts * (GRACE + CLEANUP),

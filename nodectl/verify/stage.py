@@ -18,8 +18,9 @@ from nodectl.verify.floor_load import load_floors
 from nodectl.verify.group_steps import GROUPS
 from nodectl.verify.kinds import KINDS
 from nodectl.verify.ledger import NO_TERMS, Emit, Ledger, Terms
+from nodectl.verify.machine import machine_of
 from nodectl.verify.measurement import Verdict, Waiver
-from nodectl.verify.members import node_data
+from nodectl.verify.members import node_data, sku_of
 from nodectl.verify.node_checks import CHECKS
 from nodectl.verify.reading import unknown
 from nodectl.verify.session import Gone
@@ -57,6 +58,7 @@ def run(trial: Trial, suite: Suite) -> dict[str, Verdict]:
         else:
             _each(trial, step)
             _compare(trial, step)
+    _describe(trial)
     verdicts = {host: _conclude(trial, host, suite) for host in trial.nodes}
     for text in unused(_about(ledger.terms.waivers, trial.nodes, suite), ledger.checks()):
         ledger.warn(text)
@@ -103,6 +105,20 @@ def _compare(trial: Trial, step: SuiteStep) -> None:
     if step.kind in COMPARE:
         for reading in COMPARE[step.kind]({host: trial.facts[host] for host in trial.ledger.alive()}, step):
             trial.ledger.judged(reading, step.kind)
+
+
+def _describe(trial: Trial) -> None:
+    """What schedulers want to know of the nodes; asked last, because nothing here is judged by it."""
+    def ask(host: str) -> None:
+        names = trial.facts[host].gpu_names
+        try:
+            trial.facts[host].machine = machine_of(trial.sessions[host], names, sku_of(names))
+        except Gone as gone:
+            trial.ledger.lose(host, "describe", gone)
+
+    if alive := trial.ledger.alive():
+        with forks(len(alive), "describe") as pool:
+            list(pool.map(ask, alive))
 
 
 def _conclude(trial: Trial, host: str, suite: Suite) -> Verdict:
