@@ -37,7 +37,7 @@ SPEC = Spec(
         "bytes": "bytes moved", "seconds": "time measured", "method": "tool and version", "direct": "whether the page cache was bypassed",
         "direct_reason": "why not",
         "proof": "why these bytes did not come from a cache: device (its counters were compared), memory (the file is larger), direct, "
-        "store (it counted them), \"\" for none",
+        "store (it counted them), mount (of writes: its cache is what is measured), \"\" for none",
         "proof_text": "what was seen", "fstype": "filesystem type",
         "conditions": "rw, bs, size, iodepth, numjobs, runtime, engine", "notes": "other lines that fio printed", "raw": "fio's JSON",
         "ways": "with ways: the above for each of them, or error; then nothing of it stands beside",
@@ -86,8 +86,10 @@ class _Inside:
             return {"error": failed.msg}
 
     def writing(self, daemon: rclone_store.Daemon, job: fio_job.Job) -> Dict[str, Any]:
-        """As whoever writes sees it: a mount with a cache has the bytes before its store has."""
+        """As whoever writes sees it: a mount with a cache has the bytes before its store has. What lies in sequence is followed to the store."""
         found = fio_job.measure(self.system, job, self.folder, self.timeout, self.user)
+        if job.rw != "write":
+            return dict(found, proof="mount", proof_text="what the mount took; when its store has it, the checkpoint of probe_phases says")
         seconds = self.stored(daemon, job)
         return dict(found, proof="store", proof_text=f"the store listed the file with its size {seconds:.1f} s after it was closed")
 
