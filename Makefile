@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LAB := .nodectl/lab
+# SkyPilot and the schemas of Kubernetes, which the tests of the handoff ask: too many dependencies to share an environment with.
+CONSUMERS := .nodectl/consumers
 
 # Debian packages the lab needs on this machine, and those that only the tests need. The one place where they are listed.
 DEMO_PACKAGES := python3-venv debootstrap systemd-container openssh-client iproute2 util-linux e2fsprogs xfsprogs fuse3 debian-archive-keyring ca-certificates
@@ -51,7 +53,12 @@ prepare-demo:
 
 prepare-test:
 	@PYTHON="$(PYTHON)" .ci/prepare $(TEST_PACKAGES)
-	@$(MAKE) --no-print-directory $(VENV)/.test
+	@$(MAKE) --no-print-directory $(VENV)/.test $(CONSUMERS)/.made
+
+$(CONSUMERS)/.made: tests/handoff/consumers.txt
+	$(PYTHON) -m venv $(CONSUMERS)
+	$(CONSUMERS)/bin/python -m pip install -q --disable-pip-version-check -r tests/handoff/consumers.txt
+	@touch $@
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

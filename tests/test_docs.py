@@ -23,6 +23,7 @@ from nodectl.report.exit_code import MEANING
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CONSUMERS = (ROOT / "tests" / "handoff" / "consumers.txt").read_text().splitlines()
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "roles").rglob("*.md"))]
 
 
@@ -47,7 +48,7 @@ def test_every_dependency_has_its_reason_and_no_reason_is_left_over() -> None:
     found = {title: [cells[0] for cells in rows(body)] for title, body in sections((ROOT / "docs" / "dependencies.md").read_text()).items()}
     wanted = {"On the controller": [package(r) for r in PROJECT["dependencies"]]}
     wanted |= {f"Extra `{extra}`": [package(r) for r in reqs] for extra, reqs in PROJECT["optional-dependencies"].items()}
-    wanted |= {"In the page": ["uPlot"]}
+    wanted |= {"In the page": ["uPlot"], "Consumers of the handoff": [line.partition("==")[0] for line in CONSUMERS if line[0] != "#"]}
     assert found == wanted
 
 
