@@ -57,6 +57,7 @@ MODULES: Mapping[str, str] = {
     "probe_route": "nodectl.agent.probes.probe_route",
     "probe_storage_target": "nodectl.agent.probes.probe_storage_target",
     "probe_free_port": "nodectl.agent.probes.probe_free_port",
+    "probe_traffic": "nodectl.agent.probes.probe_traffic",
     "workload": "nodectl.agent.probes.workload",
 }
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from nodectl.verify.bounds import ATTEMPTS
+from nodectl.verify.collective_step import collectives
 from nodectl.verify.gang import GangResult, Member, run_gang
-from nodectl.verify.measurement import Measurement
+from nodectl.verify.gather import gather
 from nodectl.verify.narrow_step import narrowed, slow
 from nodectl.verify.network_checks import group_reading, measure_pairs, node_reading, pairs_reading, sizes_of, speed
-from nodectl.verify.reading import Reading
 from nodectl.verify.suite_load import SuiteStep
 from nodectl.verify.trial import Trial, forks
 
@@ -52,21 +51,9 @@ def pairs(trial: Trial, step: SuiteStep) -> None:
 
 def all_reduce(trial: Trial, step: SuiteStep) -> None:
     """Over all nodes that pass. Whoever breaks the group is taken out, so that the others can be handed off."""
-    ledger = trial.ledger
-    for attempt in range(1, ATTEMPTS + 1):
-        hosts = ledger.passing()
-        if len(hosts) < 2:
-            ledger.cover(hosts, step.kind)
-            return
-        members = trial.members(hosts)
-        ledger.tell(f"all-reduce over {', '.join(hosts)}")
-        result = run_gang(members, step, sizes_of(step, members))
-        ledger.lose_all(result.gone, step.kind)
-        blamed = _blame(trial, members, result, step.kind)
-        if result.complete or not (result.gone or blamed) or attempt == ATTEMPTS:
-            left = [member for member in members if not ledger.lost(member.host) and member.host not in blamed]
-            _group(trial, left, result, step)
-            return
+    found = gather(trial, step.kind, "all-reduce", lambda members: run_gang(members, step, sizes_of(step, members)))
+    if found is not None:
+        _group(trial, found.members, found.result, step)
 
 
 def _group(trial: Trial, members: Sequence[Member], result: GangResult, step: SuiteStep) -> None:
@@ -88,23 +75,4 @@ def _group(trial: Trial, members: Sequence[Member], result: GangResult, step: Su
         ledger.judged(one.without([host for host in hosts if ledger.lost(host)]), step.kind)
 
 
-def _blame(trial: Trial, members: Sequence[Member], result: GangResult, kind: str) -> set[str]:
-    """Nodes that broke the group although they answer: ranks that died, or never reached the rendezvous."""
-    if result.complete:
-        return set()
-    why = dict(result.blamed)
-    first = 0
-    for member in members:
-        mine = set(range(first, first + member.nproc))
-        first += member.nproc
-        if mine & result.output.missing and member.host not in result.gone and member.host not in why and member is not members[0]:
-            why[member.host] = f"its ranks never reached the rendezvous at {members[0].address}: {result.errors.get(member.host, 'no reason was given')}"
-    for host, reason in why.items():
-        broke = Measurement("network.all_reduce.ranks", False, "bool", (host,), "torch.distributed", detail=f"it broke the group: {reason}")
-        reading = Reading()
-        reading.must_be_true(broke, "its ranks take part to the end")
-        trial.ledger.judged(reading, kind)
-    return set(why)
-
-
-GROUPS: Mapping[str, GroupStep] = {"node_all_reduce": node_all_reduce, "pairs": pairs, "all_reduce": all_reduce}
+GROUPS: Mapping[str, GroupStep] = {"node_all_reduce": node_all_reduce, "pairs": pairs, "all_reduce": all_reduce, "collectives": collectives}

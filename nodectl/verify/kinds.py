@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from nodectl.verify.operations import DTYPES, OPS, REDOPS
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -42,6 +44,12 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
     "node_all_reduce": Kind(_RANKS, ("gpu_sizes",), after=frozenset(["torch"]), checks=("node.all_reduce", "node.all_reduce.values")),
     "pairs": Kind({**_RANKS, "rounds": "count"}, ("sizes", "gpu_sizes"), after=_GROUP, checks=("network.pairs",)),
     "all_reduce": Kind(_RANKS, ("sizes", "gpu_sizes"), after=_GROUP, checks=("network.all_reduce", "network.all_reduce.*", "network.transport")),
+    "collectives": Kind(
+        {**_RANKS, "begin": "B", "end": "B", "gpu_begin": "B", "gpu_end": "B", "factor": "count"},
+        words={"ops": OPS, "dtypes": tuple(DTYPES), "redops": REDOPS}, after=_GROUP,
+        checks=("network.all_reduce.types", *(f"network.{op}" for op in OPS[1:]), *(f"network.{op}.values" for op in OPS[1:]), "network.traffic",
+                "network.hcas_used", "network.gpudirect"),
+    ),
     "scratch": Kind({"size": "B", "gpu_size": "B", "runtime": "s", "max_fsync": "s"}, after=_MOUNTS, checks=("disk.scratch.*",)),
     "mount_io": Kind({"size": "B", "runtime": "s", "max_fsync": "s"}, after=_MOUNTS, checks=("mount.*:*",)),
     "phases": Kind(

@@ -238,7 +238,8 @@ def transport_reading(members: Sequence[Member], result: GangResult, fleet: Flee
         absent = f": NCCL found no device for {', '.join(sorted(log.absent))}" if log.absent else ""
         warned = f"; it warned: {log.warnings[0]}" if log.warnings else ""
         method = f"NCCL_DEBUG=INFO, NCCL {log.version or 'of unknown version'}"
-        measurement = Measurement("network.transport", log.used or None, "text", (member.host,), method, error=error, detail=f"a silent fallback{absent}{warned}")
+        why = f"a silent fallback{absent}{warned}"
+        measurement = Measurement("network.transport", log.used or None, "text", (member.host,), method, error=error, detail=why)
         reading.add(measurement, Expectation("network.transport", "equals", wanted, "text", f"the fabric is {fleet.fabric}", member.host))
     return reading
 

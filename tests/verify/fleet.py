@@ -25,7 +25,8 @@ Answer = Callable[["FakeNode", dict[str, Any]], Outcome]
 @dataclass
 class FakeNode:
     """One node. ``speed`` of its link in B/s; ``gone_at``: the module during which the line breaks, and how often it works before;
-    ``answers`` replaces what a probe says; ``pace`` is the share of a core that its ranks get; ``disturbed_in``: groups, counted from 1, in which other load takes nine tenths of its speed."""
+    ``answers`` replaces what a probe says; ``pace`` is the share of a core that its ranks get; ``carried`` the share of what it had to send that
+    its interface and its HCA carry (``sent``, B); ``disturbed_in``: groups, counted from 1, in which other load takes nine tenths of its speed."""
 
     name: str
     speed: float = FAST
@@ -38,6 +39,8 @@ class FakeNode:
     dies_in_groups_of: int = 0
     corrupts: bool = False
     pace: float = 1.0
+    carried: float = 1.0
+    sent: int = 0
     disturbed_in: frozenset[int] = frozenset()
     groups_joined: int = 0
     asked: list[str] = field(default_factory=list)
@@ -163,6 +166,9 @@ class FakeFleet:
         lines = [{"kind": "ready", "rank": rank, "torch": "2.13", "device": "cpu"}]
         wrong = 3 if any(member.corrupts for member in members) else 0
         lines += results(config, rank, min([own, *(member.speed for member in members)]), wrong)
+        moved = sum(2 * size for case in config["cases"] for size in case["sizes"])
+        node.sent += int(moved * node.carried)
+        lines.append({"kind": "moved", "rank": rank, "bytes": moved})
         if config["pace"]:
             # Work of 20 ms at full pace; all wait for the slowest.
             host, slowest = 0.02 / node.pace, 0.02 / min(member.pace for member in members)
@@ -193,6 +199,11 @@ def torch_facts(_node: FakeNode) -> Outcome:
 
 def _route(node: FakeNode, args: dict[str, Any]) -> Outcome:
     return Outcome(values={"interface": "host0", "source": address(node.name), "mtu": 1500, "speed": 10000, "routes": []})
+
+
+def _traffic(node: FakeNode, _args: dict[str, Any]) -> Outcome:
+    port = {"device": "mlx5_0", "port": 1, "link_layer": "InfiniBand", "sent": node.sent, "received": node.sent}
+    return Outcome(values={"ports": [port], "interfaces": [{"name": "host0", "sent": node.sent, "received": node.sent}], "simulated": False})
 
 
 def _clock(_node: FakeNode, _args: dict[str, Any]) -> Outcome:
@@ -232,6 +243,7 @@ MACHINE: dict[str, Any] = {
 }
 HEALTHY: dict[str, Answer | Outcome] = {
     "probe_route": _route,
+    "probe_traffic": _traffic,
     "probe_clock": _clock,
     "probe_limits": _limits(-1),
     "fabric_facts": _fabric(),

@@ -50,7 +50,8 @@ class Pace:
 @dataclass(frozen=True)
 class GroupOutput:
     """``sizes`` are those of the first case, ``cases`` those of each by its number; ``missing`` are ranks that never came to the rendezvous;
-    ``errors`` are texts by rank; ``ready`` are ranks that connected; ``unsupported`` are reasons by case, ``pace`` by rank."""
+    ``errors`` are texts by rank; ``ready`` are ranks that connected; ``unsupported`` are reasons by case, ``pace`` by rank;
+    ``moved`` is what the node of each rank had to send to other nodes for all of it (B)."""
 
     sizes: tuple[SizeResult, ...] = ()
     missing: frozenset[int] = frozenset()
@@ -61,6 +62,7 @@ class GroupOutput:
     cases: Mapping[int, tuple[SizeResult, ...]] = field(default_factory=dict)
     unsupported: Mapping[int, str] = field(default_factory=dict)
     pace: Mapping[int, Pace] = field(default_factory=dict)
+    moved: Mapping[int, int] = field(default_factory=dict)
 
 
 def records(stdout: str) -> list[dict[str, Any]]:
@@ -95,6 +97,7 @@ def group_output(outputs: Mapping[str, str], ranks: int) -> GroupOutput:
         cases,
         _unsupported(lines),
         {rank: pace for record in lines if (pace := _pace(record)) for rank in _ranks([record.get("rank")], ranks)},
+        {rank: moved for record in lines if (moved := _moved(record)) is not None for rank in _ranks([record.get("rank")], ranks)},
     )
 
 
@@ -154,6 +157,11 @@ def _pace(record: Mapping[str, Any]) -> Pace | None:
     # A clock of CPU time may stand still during a short round.
     cpu = tuple(float(time) for time in record["cpu"] if _number(time)) if isinstance(record.get("cpu"), list) else ()
     return Pace(host, cpu, device, wait) if host and len(host) == len(cpu) == len(wait) and len(device) in (0, len(host)) else None
+
+
+def _moved(record: Mapping[str, Any]) -> int | None:
+    found = record.get("bytes")
+    return found if record.get("kind") == "moved" and _count(found) else None
 
 
 def _ranks(found: object, ranks: int) -> list[int]:

@@ -13,6 +13,7 @@ not only their mean). Output: lines that begin with "NODECTL ", then JSON; a cas
     {"kind": "unsupported", "rank", "case", "reason"}  this backend cannot do that
     {"kind": "skipped", "rank", "case", "bytes", "reason"}
     {"kind": "pace", "rank", "host": [...], "cpu": [...], "device": [...], "wait": [...]}   (s per round)
+    {"kind": "moved", "rank", "bytes"}                 what each node had to send to others for all of it
     {"kind": "missing", "rank", "ranks": [...]}        these ranks never came
     {"kind": "error", "rank", "phase", "error"}
 
@@ -194,6 +195,7 @@ class Operation:
         self.count = max(1, size // torch.empty(0, dtype=self.dtype).element_size() // parts)
         self.bytes = self.count * parts * torch.empty(0, dtype=self.dtype).element_size()
         self.send, self.receive = self._buffers(device, parts)
+        self.runs = 0
 
     def _buffers(self, device: torch.device, parts: int) -> Tuple[torch.Tensor, torch.Tensor]:
         whole = torch.zeros(self.count * parts, dtype=self.dtype, device=device)
@@ -206,7 +208,14 @@ class Operation:
 
     def run(self) -> None:
         """Called by all ranks; comes back when it is done here (gloo) or queued (NCCL)."""
+        self.runs += 1
         getattr(self, "_" + self.op)()
+
+    def leaving(self, nodes: int, per_node: int) -> float:
+        """Bytes that each node sends to others in one run of a ring; 0 where a node may stand at the end of a chain and send nothing."""
+        share = (nodes - 1) / nodes
+        factors = {"all_reduce": 2 * share, "all_gather": share, "reduce_scatter": share, "alltoall": share * per_node, "sendrecv": 1.0 if nodes > 1 else 0.0}
+        return self.bytes * factors.get(self.op, 0.0)
 
     def _all_reduce(self) -> None:
         dist.all_reduce(self.receive, op=self.reduction)
@@ -282,6 +291,7 @@ class Rank:
         self.device = torch.device("cuda", local) if self.cuda else torch.device("cpu")
         self.phase = "store"
         self.began = time.monotonic()
+        self.moved = 0.0
 
     def run(self) -> int:
         """0 when all sizes were measured. Errors are said, with the phase they came in."""
@@ -291,6 +301,7 @@ class Rank:
             for number, case in enumerate(self.config["cases"]):
                 self.measure_case(number, case)
             self.phase = "end"
+            say("moved", rank=self.rank, bytes=int(self.moved))
             # No destroy_process_group: gloo's threads have aborted a rank there, after all figures were taken; os._exit ends them.
             dist.barrier()
         except (RuntimeError, ValueError, OSError) as error:
@@ -361,6 +372,7 @@ class Rank:
         times = self.timed(operation, count)
         # Once more after the load: a link that corrupts only when warm is as bad.
         wrong += operation.checked(2)
+        self.moved += operation.runs * operation.leaving(int(self.config["nodes"]), int(self.config["nproc"]))
         kept = times if case.get("keep") else [sum(times) / len(times)]
         say("result", rank=self.rank, case=number, bytes=operation.bytes, count=operation.count, seconds=digits(kept), wrong=wrong)
 
