@@ -6,6 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from nodectl.verify.fleet_traits import agreement, bridges, groups, packages
 from nodectl.verify.judge import Expectation
 from nodectl.verify.measurement import Measurement
 from nodectl.verify.members import Clock, NodeFacts
@@ -24,7 +25,7 @@ def same(name: str, unit: str, method: str, values: Mapping[str, float | str], c
     (wanted, most), *_ = Counter(values.values()).most_common(1)
     majority = most * 2 > len(values)
     shown, expected = (unit, wanted) if majority else ("text", "the same on all nodes")
-    listed = ", ".join(f"{host} {value:g}" if isinstance(value, float) else f"{host} {value}" for host, value in values.items())
+    listed = groups(values)
     for host, value in values.items():
         measurement = Measurement(name, value, shown, (host,), method, detail=f"{listed}; {consequence}")
         reading.add(measurement, Expectation(name, "equals", expected, shown, "as most of the fleet has it", host))
@@ -86,6 +87,18 @@ def _gpus(facts: Mapping[str, NodeFacts], step: SuiteStep) -> list[Reading]:
     return [same("torch.gpus", "count", "torch.cuda.device_count", counts, "a job of equal nodes cannot use them")]
 
 
+def _traits(facts: Mapping[str, NodeFacts], step: SuiteStep) -> list[Reading]:
+    return agreement({host: one.hardware.traits.get(step.kind, {}) for host, one in facts.items()})
+
+
+def _hosts(facts: Mapping[str, NodeFacts], step: SuiteStep) -> list[Reading]:
+    known = {host: one.hardware.packages for host, one in facts.items() if one.hardware.packages is not None}
+    links = {host: one.hardware.bridges for host, one in facts.items()}
+    return [*_traits(facts, step), packages(known), bridges(links, {host: one.hardware.nccl_interface for host, one in facts.items()})]
+
+
 # By kind of step: what is held against each other once every node went through it. The nodes are those that still answer.
 Compare = Callable[[Mapping[str, NodeFacts], SuiteStep], list[Reading]]
-COMPARE: Mapping[str, Compare] = {"route": _routes, "clock": _clocks, "fabric": _fabrics, "torch": _gpus}
+COMPARE: Mapping[str, Compare] = {
+    "route": _routes, "clock": _clocks, "fabric": _fabrics, "torch": _gpus, "pci": _traits, "hca": _traits, "gpu": _traits, "nvme": _traits, "host": _hosts,
+}

@@ -34,10 +34,18 @@ _RANKS: Mapping[str, str] = MappingProxyType({"iterations": "count", "warmup": "
 # Which address and interpreter a group uses; whether the folder to be measured is a mount.
 _GROUP, _MOUNTS = frozenset(["route", "torch"]), frozenset(["mounts"])
 
+# What stands on the bus, and whether this is a guest or a container.
+_BUS = frozenset(["pci"])
+
 KINDS: Mapping[str, Kind] = MappingProxyType({
     "login": Kind(checks=("login.fresh", "limits.memlock", "limits.nofile")),
     "fabric": Kind(checks=("fabric.kind", "fabric.hcas", "fabric.same")),
-    "route": Kind(checks=("network.route", "network.mtu", "network.address_unique")),
+    "route": Kind(checks=("network.route", "network.mtu", "network.path_mtu", "network.address_unique")),
+    "pci": Kind(checks=("pci.*",)),
+    "host": Kind(after=_BUS, checks=("host.*", "dns.*", "mounts.answer", "packages.same", "limits.*.service", "network.bridges")),
+    "hca": Kind(after=_BUS, checks=("hca.*",)),
+    "gpu": Kind(after=frozenset(["pci", "hca"]), checks=("gpu.*",)),
+    "nvme": Kind(after=_BUS, checks=("nvme.*",)),
     "mounts": Kind(checks=("scratch.*", "mount:*")),
     "torch": Kind(checks=("torch.import", "torch.gpus_seen", "torch.gpus")),
     "clock": Kind({"max_offset": "s"}, checks=("clock.offset",)),

@@ -11,6 +11,7 @@ from typing import Any
 from nodectl.transport.channel import Target
 from nodectl.verify.floor_load import Floor
 from nodectl.verify.gang import Member
+from nodectl.verify.hardware import Hardware
 from nodectl.verify.judge import Expectation
 from nodectl.verify.network_checks import Fleet
 from nodectl.verify.session import Session
@@ -56,6 +57,7 @@ class NodeFacts:
     scratch: dict[str, str] = field(default_factory=dict)
     usable_mounts: set[str] = field(default_factory=set)
     machine: Mapping[str, Any] = field(default_factory=dict)
+    hardware: Hardware = field(default_factory=Hardware)
 
 
 def sku_of(names: Sequence[str]) -> str:

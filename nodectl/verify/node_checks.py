@@ -10,18 +10,24 @@ from nodectl.verify import storage_checks
 from nodectl.verify.answer import Answer, Garbled
 from nodectl.verify.check import Check, Peers
 from nodectl.verify.gang import workload_source
+from nodectl.verify.gpu_checks import gpu
+from nodectl.verify.hca_checks import hca
+from nodectl.verify.host_checks import host as host_step
 from nodectl.verify.judge import Expectation
+from nodectl.verify.limits import judge_limit
 from nodectl.verify.measurement import Measurement
 from nodectl.verify.members import Clock, NodeFacts
+from nodectl.verify.nvme_checks import nvme
 from nodectl.verify.parse.workload import records
+from nodectl.verify.path_mtu import path_mtu
+from nodectl.verify.pci_checks import pci
+from nodectl.verify.profiles import load_profiles, profile_for
 from nodectl.verify.reading import Reading, unknown
 from nodectl.verify.session import Gone, Session
 from nodectl.verify.suite_load import SuiteStep
 from nodectl.verify.units import quantity
 from nodectl.wire.outcome import Outcome
 
-# RLIM_INFINITY as a figure: what "unlimited" is worth beside a configured number of bytes.
-UNLIMITED = float(2**63 - 1)
 # Where the role `torch` makes its environment when the inventory names no interpreter and the node's python3 has no torch.
 ROLE_VENV = "/opt/nodectl/torch/bin/python"
 # What fabric_facts may call a fabric; another word is not a network that floors and NCCL know.
@@ -47,34 +53,14 @@ def login(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> 
     reading.must_be_true(Measurement("login.fresh", True, "bool", host, "ssh"), "a person must be able to log in")
     limits = Answer("probe_limits", outcome.values).part("login").values
     wanted = session.variables.get("base_memlock") or "unlimited"
-    _limit(reading, host, "limits.memlock", limits.get("memlock"), wanted, "B", 1024.0, "ibv_reg_mr pins memory: base_memlock")
+    judge_limit(reading, host, "limits.memlock", limits.get("memlock"), wanted, "B", 1024.0, "ibv_reg_mr pins memory: base_memlock")
     if session.variables.get("base_nofile") not in (None, ""):
-        _limit(reading, host, "limits.nofile", limits.get("nofile"), session.variables["base_nofile"], "count", 1.0, "base_nofile")
+        judge_limit(reading, host, "limits.nofile", limits.get("nofile"), session.variables["base_nofile"], "count", 1.0, "base_nofile")
     return reading
 
 
 # The node answers and says no: that is a finding. Anything else (timeout, refused, …) means that it may be gone.
 _LOCKED_OUT = frozenset(["auth", "host_key", "python"])
-
-
-def _limit(reading: Reading, host: tuple[str, ...], name: str, found: Any, wanted: Any, unit: str, factor: float, why: str) -> None:
-    """``found`` in base units, ``wanted`` as limits.conf writes it (KiB for memlock): both may be "unlimited"."""
-    value = _soft(found)
-    if value is None:
-        reading.join([unknown(name, host, "fresh login", f"the probe gave no limit: {found!r}")])
-    elif str(wanted) in ("unlimited", "infinity", "-1"):
-        shown = "unlimited" if value >= UNLIMITED else f"{value / factor:.0f} {'KiB' if unit == 'B' else ''}".strip()
-        reading.add(Measurement(name, shown, "text", host, "fresh login"), Expectation(name, "equals", "unlimited", "text", why, host[0]))
-    else:
-        bar = quantity(wanted, "count") * factor
-        reading.add(Measurement(name, value, unit, host, "fresh login"), Expectation(name, "at_least", bar, unit, why, host[0]))
-
-
-def _soft(found: Any) -> float | None:
-    value = found.get("soft") if isinstance(found, Mapping) else found
-    if value in ("unlimited", "infinity", -1):
-        return UNLIMITED
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def fabric(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
@@ -96,15 +82,25 @@ def fabric(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) ->
         why += ", and only TCP was found: " + "; ".join(found.texts("not_found")[:2])
     measured = Measurement("fabric.kind", facts.fabric, "text", host, "fabric_facts")
     reading.add(measured, Expectation("fabric.kind", "equals", facts.fabric, "text", why, host[0]))
-    usable = [hca for hca in hcas if hca.get("usable") is True]
-    if facts.fabric in ("ib", "roce", "efa"):
-        unusable = "; ".join(f"{hca.get('name')}: {hca.get('reason')}" for hca in hcas if hca.get("usable") is not True)
-        least = quantity(session.variables.get("expected_hcas") or 1, "count")
+    usable = [one for one in hcas if one.get("usable") is True]
+    wanted, source = _hcas_wanted(session)
+    if tier == "best" and (facts.fabric != "tcp" or wanted is not None):
+        unusable = "; ".join([*(f"{one.get('name')}: {one.get('reason')}" for one in hcas if one.get("usable") is not True), *found.texts("not_found")[:2]])
         measurement = Measurement("fabric.hcas", float(len(usable)), "count", host, "fabric_facts", detail=unusable)
-        reading.add(measurement, Expectation("fabric.hcas", "at_least", least, "count", "devices that are up and usable", host[0]))
+        least = 1.0 if wanted is None else wanted
+        reading.add(measurement, Expectation("fabric.hcas", "at_least", least, "count", "devices that are up and usable", host[0], source))
     facts.listed_gpus = len(gpus)
     facts.links = {str(link.get("name", "")): link for link in links}
     return reading
+
+
+def _hcas_wanted(session: Session) -> tuple[float | None, str]:
+    """How many RDMA devices hosts.yaml or the profile that it names expects; (None, "") where neither says."""
+    given = session.variables.get("expected_hcas")
+    if given not in (None, ""):
+        return quantity(given, "count"), "hosts.yaml"
+    entry = profile_for(load_profiles(), str(session.variables.get("node_profile") or ""), ()).entry("hcas", bare_metal=True)
+    return (float(entry.value), entry.source) if entry is not None else (None, "")
 
 
 def route(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
@@ -124,7 +120,7 @@ def route(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> 
     reading = Reading()
     way = Measurement("network.route", bool(facts.interface and facts.address), "bool", host, "ip route get", detail="; ".join(outcome.warnings))
     reading.must_be_true(way, f"peers are reached over {facts.interface or 'an interface of this node'}")
-    return reading
+    return reading.join([path_mtu(session, step.deadline, facts, found.parts("routes"))] if facts.mtu else [])
 
 
 def clock(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
@@ -185,4 +181,7 @@ def _why_no_torch(outcome: Outcome) -> str:
     return (str(outcome.values.get("stderr", "")).strip().splitlines() or ["it said nothing"])[-1][:200]
 
 
-CHECKS: Mapping[str, Check] = {"login": login, "fabric": fabric, "route": route, "clock": clock, "torch": torch, **storage_checks.CHECKS}
+CHECKS: Mapping[str, Check] = {
+    "login": login, "pci": pci, "host": host_step, "hca": hca, "gpu": gpu, "nvme": nvme, "fabric": fabric, "route": route, "clock": clock, "torch": torch,
+    **storage_checks.CHECKS,
+}

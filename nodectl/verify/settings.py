@@ -2,7 +2,9 @@
 
 network_floor, expected_busbw, scratch_floor, file_mount_floor: rates (B/s, or a text such as "200 Mb/s") · expected_gpus, expected_hcas,
 base_nofile: counts · base_memlock: KiB or unlimited · torch_env: mapping of environment variables · fabric_address: where peers reach the node ·
-fabric_subnets, fabric_exclude: lists, as fabric_facts takes them.
+fabric_subnets, fabric_exclude: lists, as fabric_facts takes them · node_profile: a name of nodectl/verify/profiles · expected_*: pins of the
+tables in nodectl/verify/checks · expected_modules, expected_names: lists · rendezvous_port: a port that must be free · hardware_root: a recorded
+tree that stands in for the hardware (rehearsals).
 """
 
 from __future__ import annotations
@@ -11,34 +13,52 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from nodectl.verify.profiles import ProfileError, load_profiles, profile_for
 from nodectl.verify.units import UnitError, quantity
 
-_RATES = ("network_floor", "expected_busbw", "scratch_floor", "file_mount_floor")
-_COUNTS = ("expected_gpus", "expected_hcas", "base_nofile", "base_memlock")
+_RATES = ("network_floor", "expected_busbw", "scratch_floor", "file_mount_floor", "expected_hca_rate")
+_COUNTS = (
+    "expected_gpus", "expected_hcas", "expected_nvlinks", "expected_nvme", "expected_hugepages", "expected_nvme_media_errors", "rendezvous_port", "base_nofile",
+    "base_memlock",
+)
+_OTHERS = {"expected_gpu_temperature": "degC", "expected_nvme_used": "percent", "expected_max_read_request": "B"}
+_LISTS = ("fabric_subnets", "fabric_exclude", "expected_modules", "expected_names")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ENDLESS = ("unlimited", "infinity", "-1")
 
 
 def mistakes(variables: Mapping[str, Any]) -> list[str]:
     """One sentence for each variable that cannot be understood."""
-    found = []
-    for names, base in ((_RATES, "B/s"), (_COUNTS, "count")):
-        for name in names:
-            value = variables.get(name)
-            if value in (None, "") or (name == "base_memlock" and str(value) in _ENDLESS):
-                continue
-            try:
-                if quantity(value, base) == 0 and names is _RATES:
-                    found.append(f"{name}: a bar of 0 passes everything; leave it out where there is none")
-            except UnitError as error:
-                found.append(f"{name}: {error}")
+    bases = {**dict.fromkeys(_RATES, "B/s"), **dict.fromkeys(_COUNTS, "count"), **_OTHERS}
+    found = [problem for name, base in bases.items() if (problem := _quantity(name, variables.get(name), base))]
     for name in ("torch_env", "file_mounts"):
         if not isinstance(variables.get(name) or {}, Mapping):
             found.append(f"{name}: expected a mapping, not {variables[name]!r}")
-    for name in ("fabric_subnets", "fabric_exclude"):
+    for name in _LISTS:
         if not isinstance(variables.get(name) or [], list):
             found.append(f"{name}: expected a list, not {variables[name]!r}")
-    return found + _environment(variables.get("torch_env"))
+    return found + _environment(variables.get("torch_env")) + _profile(variables.get("node_profile"))
+
+
+def _quantity(name: str, value: Any, base: str) -> str:
+    """ "" where the variable is not given or can be understood."""
+    if value in (None, "") or (name == "base_memlock" and str(value) in _ENDLESS):
+        return ""
+    try:
+        if quantity(value, base) == 0 and name in _RATES:
+            return f"{name}: a bar of 0 passes everything; leave it out where there is none"
+    except UnitError as error:
+        return f"{name}: {error}"
+    return ""
+
+
+def _profile(wanted: Any) -> list[str]:
+    """A profile that nobody knows would expect nothing."""
+    try:
+        profile_for(load_profiles(), str(wanted or ""), ())
+    except ProfileError as error:
+        return [str(error)]
+    return []
 
 
 def _environment(given: Any) -> list[str]:

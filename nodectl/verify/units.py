@@ -24,6 +24,7 @@ _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 _PREFIXES = {**_DECIMAL, **_BINARY}
 _PLAIN = {
     "s": Unit("s", 1.0), "ms": Unit("s", 1e-3), "us": Unit("s", 1e-6), "ns": Unit("s", 1e-9), "min": Unit("s", 60.0), "ppm": Unit("ppm", 1.0),
+    "degC": Unit("degC", 1.0), "percent": Unit("percent", 1.0),
     "count": Unit("count", 1.0), "bool": Unit("bool", 1.0), "text": Unit("text", 1.0), "1/s": Unit("1/s", 1.0), "IOPS": Unit("1/s", 1.0),
 }
 _BYTES = re.compile(r"^([kKMGT]?|[KMGT]i)(B|bit|b)(/s|ps)?$")

@@ -15,6 +15,7 @@ from nodectl.verify.trial import Node
 from nodectl.wire.event import Event
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.step import Step
+from tests.verify.node_answers import HEALTHY_NODE
 
 FAST = 600e6
 # How long a fake rank waits for the others, instead of 40 s.
@@ -242,6 +243,7 @@ MACHINE: dict[str, Any] = {
     "nccl_conf": [{"path": "/etc/nccl.conf", "text": "NCCL_IB_DISABLE=1\n"}],
 }
 HEALTHY: dict[str, Answer | Outcome] = {
+    **HEALTHY_NODE,
     "probe_route": _route,
     "probe_traffic": _traffic,
     "probe_clock": _clock,

@@ -40,7 +40,7 @@ def test_the_reason_lists_all_nodes_and_the_consequence() -> None:
     reading = same("network.mtu", "count", "m", {"a": 1500.0, "b": 1500.0, "c": 9000.0}, "large ones hang")
     reason = judge(reading.measurements, (), reading.expectations)[2].reason
     assert "measured 9000, expected 1500" in reason
-    assert "a 1500, b 1500, c 9000; large ones hang" in reason
+    assert "1500: a, b; 9000: c; large ones hang" in reason
 
 
 def test_duplicates() -> None:

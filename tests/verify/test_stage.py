@@ -228,11 +228,11 @@ NODE_CASES: list[tuple[str, dict[str, Any], dict[str, Any], Verdict, str]] = [
     ("nofile too small", {}, {"base_nofile": 2**21}, "fail", "limits.nofile"),
     ("limits probe failed", {"probe_limits": Outcome(failed=True, msg="no python")}, {}, "unknown", "no python"),
     ("limits probe said nothing", {"probe_limits": Outcome()}, {}, "unknown", "probe_limits gave nothing for login"),
-    ("fabric other than the fleet's", {"fabric_facts": fabric("ib", HCAS)}, {}, "fail", "n1 tcp, n2 tcp, n3 ib"),
+    ("fabric other than the fleet's", {"fabric_facts": fabric("ib", HCAS)}, {}, "fail", "tcp: n1, n2; ib: n3"),
     ("tcp asked for", {"fabric_facts": fabric("ib", HCAS)}, {"network_tier": "standard"}, "pass", ""),
     ("fabric probe failed", {"fabric_facts": Outcome(failed=True, msg="no sysfs")}, {}, "unknown", "no sysfs"),
     ("no route", {"probe_route": Outcome(values={"interface": "", "source": "", "mtu": 0}, warnings=["no route to 10.0.0.1: unreachable"])}, {}, "fail", "unreachable"),
-    ("another mtu", {"probe_route": Outcome(values={"interface": "host0", "source": address("n3"), "mtu": 9000})}, {}, "fail", "n1 1500, n2 1500, n3 9000"),
+    ("another mtu", {"probe_route": Outcome(values={"interface": "host0", "source": address("n3"), "mtu": 9000, "routes": []})}, {}, "fail", "1500: n1, n2; 9000: n3"),
     ("clock ahead", {"probe_clock": lambda _n, _a: Outcome(values={"time_ns": time.time_ns() + 3 * 10**9})}, {}, "fail", "measured 3 s, expected at most 500 ms"),
     ("clock probe failed", {"probe_clock": Outcome(failed=True, msg="no clock")}, {}, "unknown", "no clock"),
     ("scratch not mounted", {"probe_storage_target": storage(target="/", fstype="overlay", source="overlay", is_overlay=True)}, {}, "fail", "/scratch lies on overlay"),
@@ -250,7 +250,7 @@ NODE_CASES: list[tuple[str, dict[str, Any], dict[str, Any], Verdict, str]] = [
     ("phases below the site's bar", {}, {"file_mount_floor": "1 GB/s"}, "fail", "file_mount_floor"),
     ("no torch", {"workload": no_torch}, {}, "fail", "No module named 'torch'"),
     ("fewer gpus than expected", {}, {"expected_gpus": 8}, "fail", "measured 0, expected at least 8"),
-    ("gpus on one node only", {"workload": gpus(8)}, {}, "fail", "n1 0, n2 0, n3 8"),
+    ("gpus on one node only", {"workload": gpus(8)}, {}, "fail", "0: n1, n2; 8: n3"),
     ("a setting nobody understands", {}, {"network_floor": "fast"}, "unknown", "network_floor: 'fast' is not a quantity"),
 ]
 

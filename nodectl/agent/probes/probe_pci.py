@@ -21,7 +21,8 @@ SPEC = Spec(
         "the rest), width, width_max, speed, speed_max (GT/s; what both ends of the link could do), max_read_request (B), relaxed_ordering, "
         "iommu (off, passthrough, translated)",
         "bridges": "per PCI bridge: address, alive, whole, acs (bits that are on; null: no ACS, or only root reads it), redirect (those that do harm)",
-        "virtualization": "kind and role as Ansible names them", "simulated": "whether a recorded tree was read",
+        "virtualization": "kind and role as Ansible names them", "container": "kind, \"\" outside of one: its bus is the machine's",
+        "numa_nodes": "how many there are", "simulated": "whether a recorded tree was read",
     },
     example="- probe_pci: {}\n",
 )
@@ -39,7 +40,11 @@ def act(system: System, args: Args, check: bool) -> Outcome:
     bridges = [_bridge(tree, address) for address in addresses if tree.text(f"{_BUS}/{address}/class").startswith(_BRIDGE)]
     virtual = hardware.virtualization(tree.root)
     kinds = {"kind": virtual["ansible_virtualization_type"], "role": virtual["ansible_virtualization_role"]}
-    return Outcome(values={"devices": devices, "bridges": bridges, "virtualization": kinds, "simulated": tree.simulated})
+    nodes = len([name for name in tree.names("sys/devices/system/node") if re.match(r"^node\d+$", name)])
+    return Outcome(values={
+        "devices": devices, "bridges": bridges, "virtualization": kinds, "container": hardware.container(tree.root), "numa_nodes": nodes,
+        "simulated": tree.simulated,
+    })
 
 
 def _kind(tree: recorded.Tree, place: str) -> str:
