@@ -24,7 +24,7 @@ def report(summary: Summary) -> dict[str, Any]:
         "complete": summary.complete,
         "exit_code": int(summary.exit_code),
         "hosts": {name: _host(host) for name, host in summary.hosts.items()},
-        "suite": {key: summary.suite.get(key, "") for key in ("name", "text")},
+        "suite": str(summary.suite.get("name", "")),
         "handoff": summary.handoff,
         "warnings": summary.warnings,
     }

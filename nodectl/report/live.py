@@ -143,6 +143,11 @@ def _print_table(console: Console, table: Table) -> None:
         console.print(Text(line.rstrip()))
 
 
+def show_verdicts(console: Console, summary: Summary) -> None:
+    """The table of verdicts alone."""
+    _print_table(console, verdict_table(summary))
+
+
 def show_closing(console: Console, summary: Summary, folder: Path) -> None:
     """The end of every run: recap, table of verdicts, where things are."""
     for line in recap(summary):

@@ -13,7 +13,9 @@ from nodectl.report.exit_code import MEANING
 from nodectl.report.fold import BADNESS, HostSummary, Summary
 from nodectl.report.human import printable, why
 
-# Rows of the table of nodes that are not ready. Where more are not, a cause is shared, and the table below it groups by cause.
+# Nodes that are shown one by one: they fit on a screen. Where more are not ready they share a cause, and are grouped by it.
+FEW = 8
+# Rows of a table here. The rack and the checks below it have all nodes.
 ROWS_MOST = 40
 # Node names in one cell of the table that groups by cause.
 NAMES_MOST = 12
@@ -40,7 +42,8 @@ def headline(summary: Summary) -> str:
     if not bad:
         return f"{'All ' if count > 1 else ''}{count} node{'s are' if count > 1 else ' is'} {word}"
     names = f": {', '.join(name for name, _ in bad[:3])}{f' and {len(bad) - 3} more' if len(bad) > 3 else ''}"
-    return f"{len(bad)} of {count} node{'s' if count > 1 else ''} {'is' if len(bad) == 1 else 'are'} not {word}{names}"
+    short = "ready" if summary.proving else "done"
+    return f"{len(bad)} of {count} node{'s' if count > 1 else ''} {'is' if len(bad) == 1 else 'are'} not {short}{names}"
 
 
 def sign(summary: Summary) -> str:
@@ -79,16 +82,19 @@ def _fact(name: str, value: str) -> str:
 
 
 def causes(summary: Summary) -> Iterator[str]:
+    """Node by node where they are few, else by cause, with the nodes below a fold."""
     bad = summary.not_ready()
     if not bad:
         return
-    yield _head("why stacks", "Why", "Node", "State", "Reason")
-    for name, host in bad[:ROWS_MOST]:
-        yield _why_row(name, host)
-    yield "</tbody></table>"
-    if len(bad) > ROWS_MOST:
-        yield f"<p>and {len(bad) - ROWS_MOST} more, by cause:</p>"
+    many = len(bad) > FEW
+    if many:
         yield from _grouped(bad)
+        yield f"<details><summary>Node by node ({min(len(bad), ROWS_MOST)} of {len(bad)})</summary>"
+    yield _head("why stacks", "Why", "Node", "State", "Reason")
+    yield from (_why_row(name, host) for name, host in bad[:ROWS_MOST])
+    yield "</tbody></table>"
+    if many:
+        yield "</details>"
 
 
 def _why_row(name: str, host: HostSummary) -> str:
@@ -110,14 +116,16 @@ def _cut(text: str) -> str:
 
 def _grouped(bad: Sequence[tuple[str, HostSummary]]) -> Iterator[str]:
     """Nodes by what is said of them, without the figures: one switch that is slow is one line, not sixteen."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[tuple[str, str]]] = {}
     for name, host in bad:
-        cause = re.sub(r"\d+(\.\d+)?", "#", (why(host).splitlines() or [_NOTHING])[0])
-        found.setdefault(f"{host.state}: {_cut(cause)}", []).append(name)
-    yield _head("stacks", "By cause", "Nodes", "Cause", "Which")
-    for cause, names in sorted(found.items(), key=lambda item: -len(item[1]))[:ROWS_MOST]:
-        more = f" and {len(names) - NAMES_MOST} more" if len(names) > NAMES_MOST else ""
-        yield f'<tr><td class="number">{len(names)}</td><td>{_text(cause)}</td><td>{_text(", ".join(names[:NAMES_MOST]) + more)}</td></tr>'
+        said = f"{host.state}: {(why(host).splitlines() or [_NOTHING])[0]}"
+        found.setdefault(re.sub(r"\d+(\.\d+)?", "#", said), []).append((name, said))
+    yield _head("stacks", "Why", "Nodes", "Reason, of the first of them", "Which")
+    for nodes in sorted(found.values(), key=len, reverse=True)[:ROWS_MOST]:
+        more = f" and {len(nodes) - NAMES_MOST} more" if len(nodes) > NAMES_MOST else ""
+        names = ", ".join(name for name, _ in nodes[:NAMES_MOST]) + more
+        count = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
+        yield f'<tr><td class="number">{count}</td><td>{_text(_cut(nodes[0][1]))}</td><td>{_text(names)}</td></tr>'
     yield "</tbody></table>"
 
 
@@ -133,12 +141,13 @@ def actions(summary: Summary) -> Iterator[str]:
         nodes = f"{count} node{'s are' if count != 1 else ' is'} {world}" if count else "No node is handed off"
         yield f"<li>{_text(nodes)}: <code>{_text(str(summary.handoff.get('path', '')))}</code></li>"
     if bad and summary.proving and summary.inventory:
-        again = f"nodectl verify {shlex.join(summary.inventory)} --limit {shlex.quote(','.join(bad[:NAMES_MOST]))}"
+        again = f"nodectl verify {shlex.join(summary.inventory)}"  # all of them: a pair has two ends
         yield f"<li>When what is named above is mended, prove it again: <code>{_text(again)}</code></li>"
     yield from (f"<li>Waived on {_text(name)}: {_text(said)}</li>" for name, said in _waivers(summary)[:ROWS_MOST])
-    simulated = sorted({name for host in summary.hosts.values() for name in host.simulated})
+    simulated = sum(len(host.simulated) for host in summary.hosts.values())
     if simulated:
-        yield f"<li>Measured on stand-ins for hardware, so the way is proven and the speed is not: {_text(', '.join(simulated))}</li>"
+        every = sum(len(host.checks) for host in summary.hosts.values())
+        yield f"<li>{simulated} of {every} checks ran on stand-ins for hardware (marked <i>simulated</i>): the way is proven, the speed is not.</li>"
 
 
 def _waivers(summary: Summary) -> list[tuple[str, str]]:

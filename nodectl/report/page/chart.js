@@ -2,6 +2,7 @@
 const CURVES = ["--curve-1", "--curve-2", "--curve-3", "--curve-4"];
 const NAMED_BARS = 12; // more bars than this have no room for their nodes' names
 const OBJECT = /^(disk|phase|mount|scratch|storage|object|cache|checkpoint)\b/; // names of checks that are about storage
+const FAR = 4; // a bar that is this many times the highest value is not drawn
 const RATES = ["B/s", "s", "1/s"];
 let charts = [];
 
@@ -75,7 +76,7 @@ function lines({ title, curves }) {
   const columns = [sizes, ...shownCurves.map(({ rows }) => { const bySize = new Map(rows.map((row) => [row[0], row[3]])); return sizes.map((bytes) => bySize.get(bytes) ?? null); }), ...floors.map((floor) => sizes.map(() => floor))];
   const series = [
     { label: "Size", value: (_, bytes) => (bytes === null ? "" : size(bytes)) },
-    ...shownCurves.map((curve, at) => ({ label: curveName(curve, curves), stroke: css(CURVES[at % 4]), width: 2, dash: at % 8 > 3 ? [6, 3] : [], points: { show: sizes.length < 60, size: 6 }, spanGaps: true, value: (_, rate) => shown(rate, "B/s") })),
+    ...shownCurves.map((curve, at) => ({ label: curveName(curve, curves), stroke: css(CURVES[at % 4]), width: 2, dash: curve.inPlace ? [7, 4] : [], points: { show: sizes.length < 60, size: 6 }, spanGaps: true, value: (_, rate) => shown(rate, "B/s") })),
     ...floors.map((floor) => ({ label: `floor ${shown(floor, "B/s")}`, stroke: css("--floor"), width: 2, dash: [3, 4], points: { show: false }, value: (_, rate) => shown(rate, "B/s") })),
   ];
   draw(place, {
@@ -94,7 +95,7 @@ function curveWords(curves) {
   return `Highest ${shown(best?.row[3] ?? null, "B/s") || "unknown"} at ${best ? size(best.row[0]) : "?"}. ${floor ? `Floor ${shown(floor.floor, "B/s")}, ${held}${floor.source ? ` (${floor.source})` : ""}.` : "No floor is known for it."}${wrong ? ` ${wrong} wrong values!` : ""}`;
 }
 
-const sweepTable = (curves) => table("Sweep", ["Size", "What", "Time", "algbw", "busbw", "Wrong", "Slowest rank"], curves.flatMap((curve) => curve.rows.map((row) => el("tr", null,
+const sweepTable = (curves) => table("Sweep", ["Size", "What", "#Time", "#algbw", "#busbw", "#Wrong", "Slowest rank"], curves.flatMap((curve) => curve.rows.map((row) => el("tr", null,
   el("th", { scope: "row" }, size(row[0])), el("td", null, curveName(curve, curves)),
   ...[["Time", shown(row[1], "s")], ["algbw", shown(row[2], "B/s")], ["busbw", shown(row[3], "B/s")], ["Wrong", row[4] === null ? "not checked" : String(row[4])]].map(([name, text]) => el("td", { class: "number", "data-name": name }, text || "none")),
   el("td", { "data-name": "Slowest rank" }, row[6] || "not known")))));
@@ -113,7 +114,8 @@ function storageMetrics() {
       metric.simulated ||= check.simulated;
     }
   }
-  return [...found.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
+  const bad = (metric) => metric.bars.filter(({ check }) => check.verdict !== "pass").length;
+  return [...found.values()].sort((one, other) => bad(other) - bad(one) || (one.name < other.name ? -1 : 1));
 }
 
 function drawStorage() {
@@ -131,20 +133,25 @@ function bars(grid, metric) {
   const shownBars = many ? [...metric.bars].sort((one, other) => better * (one.check.value - other.check.value)) : metric.bars;
   const bad = metric.bars.filter(({ check }) => check.verdict !== "pass");
   const values = shownBars.map(({ check }) => check.value);
-  const words = `${many ? `${metric.bars.length} nodes, worst first. ` : ""}${metric.floor === null ? "No floor." : `Bar ${shown(metric.floor, metric.unit)}.`} ${bad.length ? `Not passed: ${bad.slice(0, 6).map(({ node }) => node.name).join(", ")}${bad.length > 6 ? ` and ${bad.length - 6} more` : ""}.` : "All passed."}${metric.simulated ? " Simulated." : ""}`;
+  const words = `${many ? `${metric.bars.length} nodes, worst first. ` : ""}${metric.floor === null ? "No floor." : `${metric.unit === "s" ? "At most" : "At least"} ${shown(metric.floor, metric.unit)}.`} ${bad.length ? `Not passed: ${bad.slice(0, 6).map(({ node }) => node.name).join(", ")}${bad.length > 6 ? ` and ${bad.length - 6} more` : ""}.` : "All passed."}${metric.simulated ? " Simulated." : ""}`;
   const { made, place } = figure(metric.name, words, () => barTable(metric.name, shownBars));
+  const pointed = el("p", { class: "quiet pointed", "aria-hidden": "true" });
+  place.after(pointed);
   grid.append(made);
+  const told = (at) => { const bar = shownBars[at]; pointed.textContent = bar ? `${bar.node.name}: ${shown(bar.check.value, metric.unit)}, ${bar.check.verdict}` : ""; };
+  // A bar far above all values (an fsync may take a second) would leave nothing of them to be seen; the sentence has it.
+  const high = Math.max(...values), level = metric.floor !== null && metric.floor < FAR * high ? metric.floor : null;
   const places = shownBars.map((_, at) => at);
   draw(place, {
-    scales: { x: { time: false, range: () => [-0.6, Math.max(0.6, places.length - 0.4)] }, y: { range: (_, low, high) => [0, Math.max(high, metric.floor ?? 0) * 1.12 || 1] } },
+    scales: { x: { time: false, range: () => [-0.6, Math.max(0.6, places.length - 0.4)] }, y: { range: () => [0, Math.max(high, level ?? 0) * 1.12 || 1] } },
     axes: [axis({ grid: { show: false }, splits: () => (many ? [] : places), values: (u) => (many ? [] : shortened(u, shownBars)), size: many ? 8 : 26 }), axis({ size: 74, values: (_, ticks) => ticks.map((value) => shown(value, metric.unit)) })],
     series: [
-      { label: "Node", value: (_, at) => (at === null || !shownBars[at] ? "" : shownBars[at].node.name) },
-      { label: "Value", fill: css("--bar"), stroke: css("--bar"), width: 1, paths: uPlot.paths.bars({ size: [0.7, 72] }), points: { show: false }, value: (_, value) => shown(value, metric.unit) },
-      ...(metric.floor === null ? [] : [{ label: "Bar", stroke: css("--floor"), width: 2, dash: [3, 4], points: { show: false }, paths: levelPath }]),
+      {},
+      { fill: css("--bar"), stroke: css("--bar"), width: 1, paths: uPlot.paths.bars({ size: [0.7, 72] }), points: { show: false } },
+      ...(level === null ? [] : [{ stroke: css("--floor"), width: 2, dash: [3, 4], points: { show: false }, paths: levelPath }]),
     ],
-    cursor: { drag: { x: false, y: false } }, legend: { live: true },
-  }, [places, values, ...(metric.floor === null ? [] : [places.map(() => metric.floor)])], 170);
+    cursor: { drag: { x: false, y: false }, y: false }, legend: { show: false }, hooks: { setCursor: [(u) => told(u.cursor.idx)] },
+  }, [places, values, ...(level === null ? [] : [places.map(() => level)])], 140);
 }
 
 // The floor from edge to edge, also where there is but one bar.
@@ -160,6 +167,6 @@ function shortened(u, shownBars) {
   return shownBars.map(({ node }) => (node.name.length > room ? `${node.name.slice(0, room - 1)}…` : node.name));
 }
 
-const barTable = (name, shownBars) => table(name, ["Node", "Verdict", "Value", "Bar"], shownBars.slice(0, 200).map(({ node, check }) => el("tr", null,
+const barTable = (name, shownBars) => table(name, ["Node", "Verdict", "#Value", "#Floor"], shownBars.slice(0, 200).map(({ node, check }) => el("tr", null,
   el("th", { scope: "row" }, nodeButton(node)), el("td", null, badge(check.verdict)), el("td", { class: "number", "data-name": "Value" }, shown(check.value, check.unit)),
-  el("td", { class: "number", "data-name": "Bar" }, shown(check.floor, check.unit) || "none"))));
+  el("td", { class: "number", "data-name": "Floor" }, shown(check.floor, check.unit) || "none"))));

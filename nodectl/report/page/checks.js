@@ -23,8 +23,12 @@ const weight = (row) => (row.counts.fail || 0) * 1e6 + (row.counts.unknown || 0)
 function drawChecks() {
   const rows = gather();
   byId("checks").hidden = !rows.length;
-  byId("checks").replaceChildren(byId("checks-title"), table("Checks over all nodes shown", ["Check", "Verdicts", "Least · median · most", "Floor", "Nodes that did not pass"], rows.map(overallRow), true));
+  const bad = rows.filter((row) => row.bad.length), good = rows.filter((row) => !row.bad.length);
+  byId("checks").replaceChildren(byId("checks-title"), bad.length ? overall("Not passed everywhere", bad) : "",
+    good.length ? fold(`${plural(good.length, "check")} passed on all nodes shown`, () => overall("Passed everywhere", good), !bad.length) : "");
 }
+
+const overall = (caption, rows) => table(caption, ["Check", "Verdicts", "#Least · median · most", "#Floor", "Nodes that did not pass"], rows.map(overallRow), true);
 
 function overallRow(row) {
   const words = ["fail", "unknown", "skipped", "pass"].filter((word) => row.counts[word]);

@@ -12,9 +12,9 @@ function el(tag, attributes, ...children) {
 const byId = (id) => document.getElementById(id);
 const badge = (word) => el("span", { class: `badge ${kindOf(word)}` }, el("span", { "aria-hidden": "true" }, SIGNS[kindOf(word)]), ` ${word}`);
 
-// A table whose rows become blocks on a phone; each cell then says which column it is of.
+// A table whose rows become blocks on a phone; each cell then says which column it is of. A column of figures is written "#Name".
 function table(caption, columns, rows, hidden) {
-  const head = el("tr", null, ...columns.map((name) => el("th", { scope: "col" }, name)));
+  const head = el("tr", null, ...columns.map((name) => el("th", { scope: "col", class: name.startsWith("#") ? "number" : null }, name.replace(/^#/, ""))));
   return el("table", { class: "stacks" }, el("caption", { class: hidden ? "away" : null }, caption), el("thead", null, head), el("tbody", null, ...rows));
 }
 

@@ -27,7 +27,7 @@ function drawNode(node) {
   byId("node").hidden = false;
 }
 
-const checkTable = (caption, checks) => table(caption, ["Verdict", "Check", "Value", "Floor", "Reason, source, raw output"], checks.map(checkRow));
+const checkTable = (caption, checks) => table(caption, ["Verdict", "Check", "#Value", "#Floor", "Reason, source, raw output"], checks.map(checkRow));
 
 function checkRow(check) {
   return el("tr", null,

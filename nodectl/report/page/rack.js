@@ -23,13 +23,12 @@ function cellOf(node, dense) {
 
 function drawRack() {
   const dense = nodes.length > DENSE;
-  const box = el("div", { role: "listbox", "aria-label": "Nodes", "aria-describedby": "rack-help", class: dense ? "dense" : "" });
+  const box = el("div", { role: "listbox", "aria-label": "Nodes", "aria-describedby": "rack-help", class: dense ? "racks dense" : "racks" });
   let number = 0;
   for (const [rack, members] of racks()) {
-    const group = el("div", { class: "cells", role: rack ? "group" : null, "aria-labelledby": rack ? `rack-${++number}` : null });
-    if (rack) box.append(el("div", { id: `rack-${number}`, class: "rack quiet" }, rack));
-    group.append(...members.map((node) => cellOf(node, dense)));
-    box.append(group);
+    const name = rack ? el("div", { id: `rack-${++number}`, class: "quiet" }, rack) : "";
+    box.append(el("div", { role: rack ? "group" : "presentation", "aria-labelledby": rack ? `rack-${number}` : null, class: rack ? "rack" : "rack alone" },
+      name, el("div", { class: "cells", role: "presentation" }, ...members.map((node) => cellOf(node, dense)))));
   }
   byId("cells").replaceChildren(box);
   cells = [...box.querySelectorAll(".cell")];
@@ -67,23 +66,18 @@ function rackKey(event) {
   event.preventDefault();
 }
 
-// The cell of the next row that stands nearest below (or above) this one.
+// The cell of the next row of the screen that stands nearest below (or above) this one; racks stand side by side.
 function nextRow(seen, here, step) {
-  const from = seen[here].getBoundingClientRect();
-  let best = here, row = null, gap = Infinity;
-  for (let at = here + step; at >= 0 && at < seen.length; at += step) {
-    const box = seen[at].getBoundingClientRect();
-    if (Math.abs(box.top - from.top) < 2) continue;
-    row ??= box.top;
-    if (Math.abs(box.top - row) >= 2) break;
-    if (Math.abs(box.left - from.left) < gap) { best = at; gap = Math.abs(box.left - from.left); }
-  }
-  return best;
+  const boxes = seen.map((cell) => cell.getBoundingClientRect()), from = boxes[here];
+  const further = boxes.map((box, at) => ({ at, down: (box.top - from.top) * step, aside: Math.abs(box.left - from.left) })).filter(({ down }) => down > 2);
+  further.sort((one, other) => (Math.abs(one.down - other.down) > 2 ? one.down - other.down : one.aside - other.aside));
+  return further.length ? further[0].at : here;
 }
 
 function filterRack() {
   const kept = new Set(matching.map((node) => node.place));
   for (const cell of cells) cell.hidden = !kept.has(Number(cell.dataset.place));
+  for (const rack of document.querySelectorAll(".rack")) rack.hidden = !rack.querySelector(".cell:not([hidden])");
   const reachable = cells.find((cell) => cell.tabIndex === 0 && !cell.hidden);
   if (!reachable) roveTo(cells.find((cell) => !cell.hidden));
 }
