@@ -37,7 +37,7 @@ def ask(
     """Runs the task on every host of ``pattern``; ``seen`` gets each event, masked. Raises Mistakes before any connection."""
     found = Collector()
     asked = read_options(given, found)
-    inventory = load_inventory(sources, found)
+    inventory = load_inventory(sources, found, asked.options.vault)
     check_targets(inventory, sources, pattern, asked.limit, found)
     found.stop_if_wrong()
     return _run(inventory, one_task(module, args, pattern, module), asked, seen)

@@ -10,19 +10,20 @@ from typing import Any
 
 from nodectl.diagnostics.model import Collector
 from nodectl.lang.load import load_vars_file
+from nodectl.lang.vault import NO_PASSWORDS, Vault
 
 
-def extra_vars(texts: Sequence[str], found: Collector) -> dict[str, Any]:
+def extra_vars(texts: Sequence[str], found: Collector, vault: Vault = NO_PASSWORDS) -> dict[str, Any]:
     """All of -e in order, the last one wins. Values of key=value are texts, as in Ansible; use JSON or a file for other types."""
     merged: dict[str, Any] = {}
     for text in texts:
-        merged.update(_one(text, found))
+        merged.update(_one(text, found, vault))
     return merged
 
 
-def _one(text: str, found: Collector) -> dict[str, Any]:
+def _one(text: str, found: Collector, vault: Vault) -> dict[str, Any]:
     if text.startswith("@"):
-        return load_vars_file(Path(text[1:]), found)
+        return load_vars_file(Path(text[1:]), found, vault)
     if text.lstrip().startswith("{"):
         return _json(text, found)
     return _words(text, found)

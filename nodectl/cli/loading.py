@@ -49,10 +49,10 @@ class NoConnections:
 
 def load(sources: Sequence[str], playbook: Path, options: Options, found: Collector) -> Loaded:
     """Inventory and playbook; what is wrong with either, and between them, goes into ``found``."""
-    inventory = load_inventory(sources, found)
-    loaded = load_playbook(playbook, roles_path(playbook), known, found)
+    inventory = load_inventory(sources, found, options.vault)
+    loaded = load_playbook(playbook, roles_path(playbook), known, found, options.vault)
     for folder in dict.fromkeys([playbook.parent, *(play.basedir for play in loaded.plays)]):
-        add_playbook_folder(inventory, folder, found)
+        add_playbook_folder(inventory, folder, found, options.vault)
     if inventory.hosts:  # an inventory that could not be read would make every pattern look wrong
         check_hosts(loaded, inventory, found)
     check_targets(inventory, sources, "all", options.limit, found)

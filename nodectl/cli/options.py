@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from nodectl.cli.extra_vars import extra_vars
+from nodectl.cli.vault_passwords import VAULT_OPTIONS, read_vault
 from nodectl.diagnostics.model import Collector
 from nodectl.engine.options import Options
 from nodectl.inventory.secret_names import secret_texts
@@ -88,7 +89,8 @@ def _stack(*options: Callable[[Command], Command]) -> Callable[[Command], Comman
     return decorate
 
 
-connection_options = _stack(*_CONNECTION, limit_option, extra_vars_option, verbose_option, format_option)
+vault_options = _stack(*VAULT_OPTIONS)
+connection_options = _stack(*_CONNECTION, vault_options, limit_option, extra_vars_option, verbose_option, format_option)
 task_options = _stack(*_TASKS)
 rehearsal_options = _stack(*_REHEARSAL)
 listing_options = _stack(*_LISTING)
@@ -108,6 +110,7 @@ class Asked:
 def read_options(given: dict[str, Any], found: Collector) -> Asked:
     """From click's values. Mistakes go into ``found``; a password is asked for here, before anything starts."""
     password = _become_password(given, found)
+    vault = read_vault(given, found)
     view = View(given.get("verbose", 0), given.get("diff", False))
     options = Options(
         check=given.get("check", False),
@@ -116,7 +119,7 @@ def read_options(given: dict[str, Any], found: Collector) -> Asked:
         tags=_words(given.get("tags", ())),
         skip_tags=_words(given.get("skip_tags", ())),
         limit=given["limit"],
-        extra_vars=extra_vars(given["extra"], found),
+        extra_vars=extra_vars(given["extra"], found, vault),
         become=given["become"],
         become_user=given["become_user"],
         become_password=password,
@@ -126,6 +129,7 @@ def read_options(given: dict[str, Any], found: Collector) -> Asked:
         force_handlers=given.get("force_handlers", False),
         pending_dir=PENDING,
         roles_path=(shipped("roles"),),
+        vault=vault,
     )
     limits = Limits(connect=given["timeout"]) if given["timeout"] else Limits()
     secrets = [*([password] if password else []), *map(Secret, secret_texts(options.extra_vars))]

@@ -35,7 +35,7 @@ class Playing:
         """The run's folder is made and its journal begun."""
         options = self.asked.options
         about = {"command": self.command, "argv": hidden_argv(sys.argv[1:]), "playbook": str(self.playbook), "inventory": list(self.sources)}
-        secrets = [*self.asked.secrets, *inventory_secrets(self.loaded.inventory)]
+        secrets = [*self.asked.secrets, *options.vault.opened, *inventory_secrets(self.loaded.inventory)]
         return Session(make_run_folder(run_dir), self.asked.limits, self.asked.view, secrets, check=options.check, diff=options.diff, **about)
 
     def play(self, session: Session) -> RunResult:

@@ -48,10 +48,12 @@ CODES: Mapping[str, Code] = {
         "Remove the tag, or quote the text if it only starts with an exclamation mark.",
     ),
     "E105": Code(
-        "vault-encrypted value",
-        "Values encrypted with ansible-vault cannot be read yet. Going on without them would run roles with an empty secret.",
+        "encrypted, and it stays closed",
+        "A value (`!vault`) or a whole file is encrypted with ansible-vault or `nodectl vault`, and no password that was given opens it: "
+        "none was given, it is the wrong one, or the text was damaged. Going on without it would run roles with an empty secret.",
         "key: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  6162",
-        "Keep the secret in an environment variable and read it with `lookup('env', 'NAME')`, or in a 0600 file outside the repository.",
+        "Give the password with --vault-password-file FILE, --vault-id LABEL@FILE or --ask-vault-pass. `nodectl vault view FILE` tries a "
+        "password and does nothing else. A damaged text has lost a line or a character: take it from where it was written.",
     ),
     "E106": Code(
         "file too large or too deep",
@@ -345,5 +347,12 @@ CODES: Mapping[str, Code] = {
         "Each floor needs its origin, its date, its unit and the physical bound that it must not exceed.",
         "[[floor]]\nmetric = \"network.pairs\"\nfloor = 300   # no unit, no source, no date, no bound",
         "Complete the entry that the message names, or write the file anew with `nodectl verify HOSTS --adopt`.",
+    ),
+    "E409": Code(
+        "evidence that does not hold",
+        "evidence.json carries the SHA-256 of each of its parts and of the whole. A file that was changed after it was written, or that is something else, "
+        "proves nothing, and is not judged again.",
+        "nodectl verify --replay handoff/evidence.json   # a figure in it was corrected by hand",
+        "Take the file from a place where only you can write, replay the run's own folder, or verify the nodes again.",
     ),
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nodectl.lang.vault import NO_PASSWORDS, Vault
 from nodectl.wire.secret import Secret
 
 
@@ -17,7 +18,7 @@ class Options:
     ``step_timeout`` (s): the longest that one module may take where its task sets no `timeout`. An hour is over twice what the
     longest honest step takes (a driver package with its DKMS build, about 25 min); a dead line is noticed much earlier by the
     channel's own watchdog. ``pending_dir`` keeps notified handlers that did not run for the next run on the same nodes.
-    ``roles_path`` is searched after the playbook's own roles folder.
+    ``roles_path`` is searched after the playbook's own roles folder. ``vault`` opens what is encrypted among the files.
     """
 
     check: bool = False
@@ -37,3 +38,4 @@ class Options:
     step_timeout: float = 3600.0
     pending_dir: Path | None = None
     roles_path: tuple[Path, ...] = ()
+    vault: Vault = NO_PASSWORDS

@@ -27,6 +27,7 @@ from nodectl.lang.task import Task
 from nodectl.lang.template import Templar
 from nodectl.lang.template_error import TemplateError
 from nodectl.lang.unsafe import has_template
+from nodectl.lang.vault import Vault
 from nodectl.transport.channel import Connections
 from nodectl.wire.event import Event
 
@@ -43,8 +44,10 @@ class Interrupted(Exception):
 class Loader:
     """Reads task files, roles and variable files at run time, each once: hosts of one include must share the same Task objects."""
 
-    def __init__(self, roles_path: tuple[Path, ...]) -> None:
+    def __init__(self, roles_path: tuple[Path, ...], vault: Vault, opened: Callable[[Any], None]) -> None:
         self.roles_path = roles_path
+        self.vault = vault
+        self._opened = opened
         self._lock = threading.Lock()
         self._tasks: dict[tuple[Path, int], LoadedTasks] = {}
         self._roles: dict[tuple[Any, ...], LoadedRole] = {}
@@ -56,8 +59,9 @@ class Loader:
             key = (path, id(parent))
             if key not in self._tasks:
                 found = Collector()
-                loaded = load_tasks(path, parent.role, parent, self.roles_path, known, found)
+                loaded = load_tasks(path, parent.role, parent, self.roles_path, known, found, self.vault)
                 found.stop_if_wrong()
+                self._opened(self.vault.opened)
                 self._tasks[key] = loaded
             return self._tasks[key]
 
@@ -67,8 +71,9 @@ class Loader:
             key = (name, id(parent), *sorted(parts.items()))
             if key not in self._roles:
                 found = Collector()
-                loaded = load_role(name, {}, basedir, parent, self.roles_path, known, found, **parts)
+                loaded = load_role(name, {}, basedir, parent, self.roles_path, known, found, vault=self.vault, **parts)
                 found.stop_if_wrong()
+                self._opened(self.vault.opened)
                 self._roles[key] = loaded
             return self._roles[key]
 
@@ -77,8 +82,9 @@ class Loader:
         with self._lock:
             if path not in self._vars:
                 found = Collector()
-                variables = load_vars_file(path, found)
+                variables = load_vars_file(path, found, self.vault)
                 found.stop_if_wrong()
+                self._opened(self.vault.opened)
                 self._vars[path] = variables
             return self._vars[path]
 
@@ -86,7 +92,7 @@ class Loader:
 def _masker(inventory: Inventory, options: Options) -> Masker:
     """Knows from the start what is typed as a secret, and the passwords that an inventory holds in clear."""
     masker = Masker()
-    masker.remember_secrets([options.become_password, dict(options.extra_vars)])
+    masker.remember_secrets([options.become_password, dict(options.extra_vars), options.vault.opened])
     for host in inventory.names():
         variables = inventory.variables(host)
         masker.remember_secrets(variables)
@@ -106,7 +112,7 @@ class Runtime:
         self.states: dict[str, HostState] = {name: HostState(name) for name in inventory.names()}
         self.variables = Variables(inventory, options, self.states, self.templar, self.playbook_dir)
         self.masker = _masker(inventory, options)
-        self.loader = Loader((self.playbook_dir / "roles", *options.roles_path))
+        self.loader = Loader((self.playbook_dir / "roles", *options.roles_path), options.vault, self.masker.remember_secrets)
         self.owed = Owed(options.pending_dir, lambda text: self.emit("warning", text=text), keep=not options.check)
         self.stop = threading.Event()
         self._emit = emit

@@ -10,6 +10,7 @@ from nodectl.inventory.model import Group, Host, Inventory
 from nodectl.inventory.ranges import BadRange, expand, split_port
 from nodectl.inventory.tiers import check_variable
 from nodectl.lang.fields import Checker
+from nodectl.lang.vault import NO_PASSWORDS, Vault
 from nodectl.wire.origin import Origin
 
 # What would be read as part of a pattern or break a command line is no host name.
@@ -19,10 +20,10 @@ _FORBIDDEN = frozenset(" \t\n,;&!'\"\\|<>(){}$`*?#")
 class Builder:
     """One inventory in the making."""
 
-    def __init__(self, inventory: Inventory, found: Collector) -> None:
+    def __init__(self, inventory: Inventory, found: Collector, vault: Vault = NO_PASSWORDS) -> None:
         self.inventory = inventory
         self.found = found
-        self.checker = Checker(found)
+        self.checker = Checker(found, vault)
         self.checked: set[tuple[str, Origin]] = set()
 
     def group(self, name: str, origin: Origin) -> Group:

@@ -19,14 +19,14 @@ _KINDS = ("hosts", "vars", "children")
 
 def read(path: Path, builder: Builder) -> None:
     """Adds the groups of the file."""
-    text = read_text(path, builder.found)
-    if text is None:
+    source = read_text(path, builder.found, None, builder.checker.vault)
+    if source is None:
         return
     reader = _Reader(builder)
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(source.text.splitlines(), 1):
         bare = line.strip()
         if bare and bare[0] not in "#;":
-            reader.line(bare, Origin(str(path), number, line.index(bare) + 1, len(bare)))
+            reader.line(bare, Origin(source.file, number, line.index(bare) + 1, len(bare)))
     reader.finish()
 
 

@@ -12,9 +12,9 @@ from nodectl.inventory import ini_source, yaml_source
 from nodectl.inventory.build import Builder
 from nodectl.inventory.model import COMMAND_LINE, Inventory, VarsFolder
 from nodectl.inventory.tiers import check_variable
-from nodectl.lang import document
 from nodectl.lang.document import Map
 from nodectl.lang.fields import Checker
+from nodectl.lang.vault import NO_PASSWORDS, Vault
 from nodectl.wire.origin import Origin
 
 YAML_ENDINGS = (".yaml", ".yml", ".json")
@@ -23,10 +23,10 @@ _SKIPPED_ENDINGS = ("~", ".orig", ".bak", ".cfg", ".retry", ".pyc", ".pyo", ".sw
 _VARS_FOLDERS = ("group_vars", "host_vars")
 
 
-def load_inventory(sources: Sequence[str], found: Collector) -> Inventory:
+def load_inventory(sources: Sequence[str], found: Collector, vault: Vault = NO_PASSWORDS) -> Inventory:
     """All sources as one inventory, later ones over earlier ones. Mistakes are in ``found``; what could be read is returned."""
     inventory = Inventory()
-    builder = Builder(inventory, found)
+    builder = Builder(inventory, found, vault)
     for source in sources:
         if "," in source and not os.path.exists(source):
             _names(source, builder)
@@ -36,20 +36,21 @@ def load_inventory(sources: Sequence[str], found: Collector) -> Inventory:
             _path(Path(source), builder)
     builder.finish()
     for folder in _beside(sources):
-        inventory.folders.append(_vars_folder(folder, found))
+        inventory.folders.append(_vars_folder(folder, found, vault))
     return inventory
 
 
-def add_playbook_folder(inventory: Inventory, folder: Path, found: Collector) -> None:
+def add_playbook_folder(inventory: Inventory, folder: Path, found: Collector, vault: Vault = NO_PASSWORDS) -> None:
     """Adds group_vars/ and host_vars/ beside a playbook: they win over those beside the inventory, for the plays of that playbook."""
     where = folder.resolve()
     if where not in inventory.playbooks:
         known = next((one for one in inventory.folders if one.path == where), None)
-        inventory.playbooks[where] = known or _vars_folder(folder, found)
+        inventory.playbooks[where] = known or _vars_folder(folder, found, vault)
 
 
-def _vars_folder(folder: Path, found: Collector) -> VarsFolder:
-    return VarsFolder(folder.resolve(), _vars_files(folder / "group_vars", found), _vars_files(folder / "host_vars", found))
+def _vars_folder(folder: Path, found: Collector, vault: Vault) -> VarsFolder:
+    checker = Checker(found, vault)
+    return VarsFolder(folder.resolve(), _vars_files(folder / "group_vars", checker), _vars_files(folder / "host_vars", checker))
 
 
 def _names(source: str, builder: Builder) -> None:
@@ -100,7 +101,7 @@ def _beside(sources: Sequence[str]) -> list[Path]:
     return folders
 
 
-def _vars_files(folder: Path, found: Collector) -> dict[str, dict[str, Any]]:
+def _vars_files(folder: Path, checker: Checker) -> dict[str, dict[str, Any]]:
     """Variables by group or host name: `NAME`, `NAME.yml`, or a folder NAME/ whose files are laid over each other."""
     result: dict[str, dict[str, Any]] = {}
     if not folder.is_dir():
@@ -113,10 +114,10 @@ def _vars_files(folder: Path, found: Collector) -> dict[str, dict[str, Any]]:
         if name in places:
             message = f"{places[name]} and {entry} both hold the variables of '{name}'"
             advice = "Ansible reads one of them and passes over the other: put all into one"
-            found.error("E312", message, Origin(str(entry), 1, 1), label="the second place", help=advice)
+            checker.error("E312", message, Origin(str(entry), 1, 1), label="the second place", help=advice)
             continue
         places[name] = entry
-        result[name] = {key: value for file in _files(entry) for key, value in _vars_file(file, found).items()}
+        result[name] = {key: value for file in _files(entry) for key, value in _vars_file(file, checker).items()}
     return result
 
 
@@ -135,15 +136,14 @@ def _files(entry: Path) -> list[Path]:
     return files
 
 
-def _vars_file(path: Path, found: Collector) -> dict[str, Any]:
-    value = document.load(path, found)
+def _vars_file(path: Path, checker: Checker) -> dict[str, Any]:
+    value = checker.read_variables(path)
     if value is None:
         return {}
     if not isinstance(value, Map):
-        found.error("E301", f"{path} does not hold variables", Origin(str(path), 1, 1), label="expected name: value pairs")
+        checker.error("E301", f"{path} does not hold variables", Origin(str(path), 1, 1), label="expected name: value pairs")
         return {}
-    checker = Checker(found)
     for name, item in value.items():
         checker.templates(item, value.value_at[name])
-        check_variable(str(name), item, value.value_at[name], found)
+        check_variable(str(name), item, value.value_at[name], checker.found)
     return {str(name): item for name, item in value.items()}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nodectl.wire.secret import MASK
+from nodectl.wire.secret import MASK, Secret
 
 # Anywhere in the name: these words are in the names of secrets and hardly in others. `api_key` and `secret_key` are secrets;
 # `access_key` alone is the public half of a pair, an identifier as a user's name is, and is shown.
@@ -37,7 +37,7 @@ def _masked(value: Any, secret: bool) -> Any:
         return {key: _masked(item, secret or _inside(key, item)) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_masked(item, secret) for item in value]
-    return MASK if secret and not _switch(value) else value
+    return MASK if isinstance(value, Secret) or (secret and not _switch(value)) else value
 
 
 def secret_texts(variables: Mapping[str, Any]) -> Iterator[str]:
@@ -53,6 +53,8 @@ def _texts(value: Any, secret: bool) -> Iterator[str]:
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from _texts(item, secret)
+    elif isinstance(value, Secret):
+        yield value.reveal()
     elif secret and isinstance(value, (str, int)) and not _switch(value) and "{{" not in str(value):
         # A password of digits without quotes is a number for YAML, and still the password.
         yield str(value)

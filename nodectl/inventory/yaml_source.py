@@ -8,7 +8,6 @@ from typing import Any
 
 from nodectl.inventory.build import Builder
 from nodectl.inventory.model import Group
-from nodectl.lang import document
 from nodectl.lang.document import Map, Seq
 from nodectl.wire.origin import Origin
 
@@ -17,7 +16,7 @@ _KEYS = ("hosts", "vars", "children")
 
 def read(path: Path, builder: Builder) -> None:
     """Adds the groups of the file; what cannot be read as meant is a diagnostic, never fewer hosts."""
-    top = document.load(path, builder.found)
+    top = builder.checker.read(path)
     if top is None:
         return
     if not isinstance(top, Map):

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from nodectl.diagnostics.model import Collector
 from nodectl.lang.scalars import is_sexagesimal, plain
-from nodectl.lang.unsafe import Unsafe
+from nodectl.lang.unsafe import Unsafe, has_template
+from nodectl.lang.vault import MAGIC, NO_PASSWORDS, Vault, VaultError, is_encrypted
 from nodectl.wire.origin import Origin
+from nodectl.wire.secret import Secret
 
 # Deeper than any playbook that a person wrote (blocks in blocks reach 10), far below Python's own recursion limit of 1000.
 MAX_DEPTH = 100
@@ -25,6 +27,7 @@ MAX_VALUES = 1_000_000
 # Bytes. The largest real vars files (vendored package lists) are below 2 MiB.
 MAX_BYTES = 16 * 1024 * 1024
 _STANDARD = "tag:yaml.org,2002:"
+_VAULT_TAGS = ("!vault", "!vault-encrypted")
 
 
 class Map(dict[Any, Any]):
@@ -59,8 +62,28 @@ def bare(value: Any) -> Any:
     return value
 
 
-def read_text(path: Path, found: Collector, at: Origin | None = None) -> str | None:
-    """The file as text, or None with a diagnostic (at ``at``, the place that named the file) saying why not."""
+class Text(NamedTuple):
+    """A file that was read. ``file`` is its name in messages; ``sealed`` says that it was encrypted."""
+
+    text: str
+    file: str
+    sealed: bool = False
+
+
+def read_text(path: Path, found: Collector, at: Origin | None = None, vault: Vault = NO_PASSWORDS) -> Text | None:
+    """The file as text, decrypted where it is a vault; or None with a diagnostic (at ``at``, the place that named the file) saying why not."""
+    text = _read(path, found, at)
+    if text is None or not is_encrypted(text):
+        return None if text is None else Text(text, str(path))
+    try:
+        # Another name: lines and columns of the clear text are not those of the file, and a message must not quote a line of either.
+        return Text(vault.text(text), f"{path} (decrypted)", True)
+    except VaultError as error:
+        found.error("E105", f"{path}: {error}", Origin(str(path), 1, 1, len(MAGIC)), label="encrypted", help=error.hint)
+        return None
+
+
+def _read(path: Path, found: Collector, at: Origin | None) -> str | None:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -80,15 +103,35 @@ def read_text(path: Path, found: Collector, at: Origin | None = None) -> str | N
         return None
 
 
-def load(path: Path, found: Collector, at: Origin | None = None) -> Any:
+def load(path: Path, found: Collector, at: Origin | None = None, vault: Vault = NO_PASSWORDS) -> Any:
     """The value of a YAML file; None when it is empty, unreadable or not YAML (the latter two are in ``found``)."""
-    text = read_text(path, found, at)
-    return None if text is None else parse(text, str(path), found)
+    read = read_text(path, found, at, vault)
+    return None if read is None else parse(read.text, read.file, found, vault)
 
 
-def parse(text: str, file: str, found: Collector) -> Any:
+def load_variables(path: Path, found: Collector, vault: Vault = NO_PASSWORDS) -> Any:
+    """``load`` for a file of variables: where it is encrypted, each text in it is a Secret (templates stay templates)."""
+    read = read_text(path, found, None, vault)
+    value = None if read is None else parse(read.text, read.file, found, vault)
+    return _sealed(value, vault) if read is not None and read.sealed else value
+
+
+def _sealed(value: Any, vault: Vault) -> Any:
+    """The same containers, with their places, holding Secrets."""
+    if isinstance(value, Map):
+        for key in value:
+            value[key] = _sealed(value[key], vault)
+    elif isinstance(value, Seq):
+        value[:] = [_sealed(item, vault) for item in value]
+    elif isinstance(value, str) and value and not has_template(value):
+        vault.opened.append(Secret(value))
+        return vault.opened[-1]
+    return value
+
+
+def parse(text: str, file: str, found: Collector, vault: Vault = NO_PASSWORDS) -> Any:
     """The value of a YAML text; see ``load``."""
-    builder = _Builder(file, text, found)
+    builder = _Builder(file, text, found, vault)
     try:
         return builder.build(yaml.parse(text, Loader=yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader))
     except _Stop:
@@ -156,10 +199,11 @@ _MERGE = object()
 class _Builder:
     """Puts values together from the parser's events; no recursion, so no depth of text can exhaust the stack."""
 
-    def __init__(self, file: str, text: str, found: Collector) -> None:
+    def __init__(self, file: str, text: str, found: Collector, vault: Vault) -> None:
         self.file = file
         self.text = text
         self.found = found
+        self.vault = vault
         self.stack: list[_Open] = []
         self.anchors: dict[str, tuple[Any, int]] = {}
         self.total = 0
@@ -285,16 +329,21 @@ class _Builder:
             return event.value
         if event.tag in tuple(_STANDARD + kind for kind in ("int", "float", "bool", "null")):
             return plain(event.value)
+        if event.tag in _VAULT_TAGS:
+            return self.decrypted(event.value, at)
         self.tag(event.tag, at)
         return event.value
 
+    def decrypted(self, text: str, at: Origin) -> Any:
+        try:
+            return self.vault.secret(text)
+        except VaultError as error:
+            self.found.error("E105", f"this value stays closed: {error}", at, label="encrypted here", help=error.hint)
+            return ""
+
     def tag(self, tag: str, at: Origin) -> None:
-        if tag in ("!vault", "!vault-encrypted"):
-            advice = "keep the value in an environment variable and read it with lookup('env', …)"
-            self.found.error("E105", "vault-encrypted values cannot be read yet", at, label="encrypted here", help=advice)
-            return
         shown = tag.replace(_STANDARD, "!!")
-        self.found.error("E104", f"unknown YAML tag {shown}", at, label="not understood", help="only !unsafe and the standard tags are read")
+        self.found.error("E104", f"unknown YAML tag {shown}", at, label="not understood", help="only !vault, !unsafe and the standard tags are read")
 
     def syntax(self, error: yaml.MarkedYAMLError) -> None:
         """One diagnostic from the parser's complaint, in the words of the mistakes that people make."""

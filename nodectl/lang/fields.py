@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from nodectl.diagnostics.model import Collector
+from nodectl.lang import document
 from nodectl.lang.document import Map, Seq, bare
 from nodectl.lang.task import Become, Template
 from nodectl.lang.template import Templar
 from nodectl.lang.unsafe import Unsafe, has_template
+from nodectl.lang.vault import NO_PASSWORDS, Vault
 from nodectl.wire.origin import Origin
 from nodectl.wire.params import Param, Wrong, convert
 
@@ -50,9 +52,18 @@ def is_template(value: Any) -> bool:
 class Checker:
     """Collects mistakes, and knows Jinja's syntax. One per load."""
 
-    def __init__(self, found: Collector) -> None:
+    def __init__(self, found: Collector, vault: Vault = NO_PASSWORDS) -> None:
         self.found = found
+        self.vault = vault
         self._templar = Templar()
+
+    def read(self, path: Path, at: Origin | None = None) -> Any:
+        """The value of a YAML file, decrypted where it is a vault; ``at`` is the place that names it."""
+        return document.load(path, self.found, at, self.vault)
+
+    def read_variables(self, path: Path) -> Any:
+        """``read`` for a file of variables: what was encrypted is secret."""
+        return document.load_variables(path, self.found, self.vault)
 
     def error(self, code: str, message: str, at: Origin | None, label: str = "", help: str = "") -> None:
         self.found.error(code, message, at, label=label, help=help)

@@ -21,6 +21,7 @@ from nodectl.lang.plays import Books, load_variables
 from nodectl.lang.role import Role
 from nodectl.lang.roles import RoleFiles, RoleSource, find_role, read_role
 from nodectl.lang.task import Block, Inherited, Node, Task
+from nodectl.lang.vault import NO_PASSWORDS, Vault
 from nodectl.wire.origin import Origin
 
 
@@ -39,18 +40,20 @@ class LoadedRole(NamedTuple):
     handlers: tuple[Task, ...]
 
 
-def load_playbook(path: Path, roles_path: Sequence[Path], known: Known, found: Collector) -> Playbook:
+def load_playbook(path: Path, roles_path: Sequence[Path], known: Known, found: Collector, vault: Vault = NO_PASSWORDS) -> Playbook:
     """The playbook with all its imports. ``known`` gives the parameters of a module by its short name, or None."""
-    checker = Checker(found)
+    checker = Checker(found, vault)
     if not os.path.isfile(path):
         checker.error("E109", f"playbook {path} does not exist", None, help="give the path of a YAML file")
         return Playbook(path, ())
     return Playbook(path, tuple(Books(roles_path, known, checker).load(path)))
 
 
-def load_tasks(path: Path, role: Role | None, parent: Task | None, roles_path: Sequence[Path], known: Known, found: Collector) -> LoadedTasks:
+def load_tasks(
+    path: Path, role: Role | None, parent: Task | None, roles_path: Sequence[Path], known: Known, found: Collector, vault: Vault = NO_PASSWORDS
+) -> LoadedTasks:
     """The tasks that an include_tasks brings at run time. ``parent`` is the include: its variables are a scope of theirs."""
-    loading = Loading(known, Checker(found), tuple(roles_path), path.parent, peek=False)
+    loading = Loading(known, Checker(found, vault), tuple(roles_path), path.parent, peek=False)
     nodes = tuple(load_file(path, parent.origin if parent else None, Where(path.parent, role, _inside(parent)), loading))
     return LoadedTasks(nodes, tuple(loading.handlers))
 
@@ -68,9 +71,10 @@ def load_role(
     defaults_from: str = "main",
     handlers_from: str = "main",
     allow_duplicates: bool = True,
+    vault: Vault = NO_PASSWORDS,
 ) -> LoadedRole:
     """A role that an include_role brings at run time. ``basedir`` is the playbook's folder."""
-    checker = Checker(found)
+    checker = Checker(found, vault)
     loading = Loading(known, checker, tuple(roles_path), basedir, peek=False)
     files = RoleFiles(tasks_from, vars_from, defaults_from, handlers_from)
     at = parent.origin if parent else Origin(str(basedir), 1, 1)
@@ -80,9 +84,9 @@ def load_role(
     return LoadedRole(_role_of(name, params, nodes, where, loading, files), nodes, tuple(loading.handlers))
 
 
-def load_vars_file(path: Path, found: Collector) -> dict[str, Any]:
+def load_vars_file(path: Path, found: Collector, vault: Vault = NO_PASSWORDS) -> dict[str, Any]:
     """The variables of a YAML file."""
-    return load_variables(path, Checker(found))
+    return load_variables(path, Checker(found, vault))
 
 
 def _inside(parent: Task | None) -> Inherited:
@@ -100,11 +104,11 @@ def _role_of(name: str, params: dict[str, Any], nodes: Sequence[Node], where: Wh
             return task.role
     if path is None:
         return Role(name, loading.basedir / "roles" / name)
-    return _read_again(path, params, files).role
+    return _read_again(path, params, files, loading.checker.vault).role
 
 
-def _read_again(path: Path, params: dict[str, Any], files: RoleFiles) -> RoleSource:
-    return read_role(path.name, path, params, files, Checker(Collector()), None)
+def _read_again(path: Path, params: dict[str, Any], files: RoleFiles, vault: Vault) -> RoleSource:
+    return read_role(path.name, path, params, files, Checker(Collector(), vault), None)
 
 
 def _tasks(nodes: Sequence[Node]) -> list[Task]:

@@ -31,7 +31,7 @@ def load_file(path: Path, at: Origin | None, where: Where, loading: Loading) -> 
         loading.checker.error("E215", f"{path} imports itself", at, "this closes a circle", "use include_tasks with a `when` that ends it")
         return []
     loading.checked.add(path.resolve())
-    value = document.load(path, loading.checker.found, at)
+    value = loading.checker.read(path, at)
     return node_list(value, Origin(str(path), 1, 1), replace(where, folder=path.parent), loading.inside_file(path))
 
 
@@ -302,9 +302,9 @@ def _peek_source(call: Call, where: Where, loading: Loading) -> None:
         loading.checker.error("E210", f"file '{name}' not found", at, "this file is missing", looked_in(folders))
     elif path is not None and call.module == "template" and path.resolve() not in loading.checked:
         loading.checked.add(path.resolve())
-        text = document.read_text(path, loading.checker.found, at)
+        text = document.read_text(path, loading.checker.found, at, loading.checker.vault)
         if text is not None:
-            loading.checker.file(text, str(path))
+            loading.checker.file(text.text, text.file)
 
 
 def _is_folder(name: str, kind: str, where: Where, loading: Loading) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from nodectl.lang import document, keywords
+from nodectl.lang import keywords
 from nodectl.lang.document import Map, Seq, bare
 from nodectl.lang.fields import Checker, Fields, is_template, kind_of, looked_in, nearest
 from nodectl.lang.loading import Known, Loading, Where, connection, inherit
@@ -41,7 +41,7 @@ class Books:
         if path.resolve() in chain:
             self.checker.error("E215", f"{path} imports itself", at, "this closes a circle")
             return []
-        value = document.load(path, self.checker.found, at)
+        value = self.checker.read(path, at)
         if not isinstance(value, Seq):
             if value is not None:
                 self.checker.error("E201", f"a playbook is a list of plays, not {kind_of(value)}", Origin(str(path), 1, 1), "expected `- hosts: …`")
@@ -174,7 +174,7 @@ def _import_keys() -> tuple[str, ...]:
 
 def load_variables(file: Path, checker: Checker) -> dict[str, Any]:
     """The variables of a vars file; empty with diagnostics when it holds none."""
-    value = document.load(file, checker.found)
+    value = checker.read_variables(file)
     if isinstance(value, Map):
         checker.templates(value, value.origin)
         return {str(name): bare(item) for name, item in value.items()}

@@ -9,7 +9,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from nodectl.lang import document
 from nodectl.lang.document import Map, Seq, bare
 from nodectl.lang.fields import Checker, kind_of, looked_in, variables_of
 from nodectl.lang.role import Role
@@ -71,7 +70,7 @@ def read_role(name: str, path: Path, params: dict[str, Any], files: RoleFiles, c
 
 def _mapping(folder: Path, name: str, checker: Checker) -> Map:
     file = find_file(folder, name)
-    value = document.load(file, checker.found) if file else None
+    value = checker.read(file) if file else None
     if isinstance(value, Map):
         return value
     if value is not None:
@@ -90,7 +89,7 @@ def _variables(folder: Path, name: str, checker: Checker, at: Origin | None) -> 
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     for one in files:
-        value = document.load(one, checker.found)
+        value = checker.read_variables(one)
         if isinstance(value, Map):
             values.update(variables_of(value, checker))
             origins.update({key: place for key, place in value.key_at.items() if isinstance(key, str)})

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from nodectl.cli.extra_vars import extra_vars
 from nodectl.cli.loading import load
 from nodectl.cli.mistakes import tell_no_mistakes
-from nodectl.cli.options import extra_vars_option, format_option, inventory_option, limit_option
+from nodectl.cli.options import extra_vars_option, format_option, inventory_option, limit_option, vault_options
 from nodectl.cli.terms import read_terms
+from nodectl.cli.vault_passwords import read_vault
 from nodectl.diagnostics.model import Collector
 from nodectl.engine.options import Options
 from nodectl.shipped import shipped
@@ -21,11 +23,13 @@ from nodectl.shipped import shipped
 @inventory_option
 @limit_option
 @extra_vars_option
+@vault_options
 @format_option
-def command(playbooks: tuple[Path, ...], sources: tuple[str, ...], limit: str | None, extra: tuple[str, ...]) -> int:
+def command(playbooks: tuple[Path, ...], sources: tuple[str, ...], limit: str | None, extra: tuple[str, ...], **given: Any) -> int:
     """Find the mistakes in PLAYBOOKS (default: the bootstrap that comes with nodectl) and in an inventory. No node is touched."""
     found = Collector()
-    options = Options(limit=limit, extra_vars=extra_vars(extra, found), roles_path=(shipped("roles"),))
+    vault = read_vault(given, found)
+    options = Options(limit=limit, extra_vars=extra_vars(extra, found, vault), roles_path=(shipped("roles"),), vault=vault)
     paths = playbooks or (shipped("playbooks") / "bootstrap.yml",)
     inventories = [load(sources, path, options, found).inventory for path in paths]
     read_terms(inventories[0], sources, options.extra_vars, found)

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from nodectl.cli.options import format_option, inventory_option, limit_option
+from nodectl.cli.options import format_option, inventory_option, limit_option, vault_options
+from nodectl.cli.vault_passwords import read_vault
 from nodectl.diagnostics.model import Collector
 from nodectl.inventory.load import load_inventory
 from nodectl.inventory.model import Inventory
@@ -21,13 +22,14 @@ from nodectl.inventory.secret_names import masked
 @click.option("--host", metavar="NAME", help="The variables of one host as JSON.")
 @click.option("--graph", is_flag=True, help="Groups and hosts as a tree.")
 @limit_option
+@vault_options
 @format_option
-def command(sources: tuple[str, ...], whole: bool, host: str | None, graph: bool, limit: str | None) -> int:
+def command(sources: tuple[str, ...], whole: bool, host: str | None, graph: bool, limit: str | None, **given: Any) -> int:
     """Show an inventory as nodectl understands it. Secrets are masked, told by their names; templates are shown as written."""
     if sum([whole, bool(host), graph]) > 1:
         raise click.UsageError("--list, --host and --graph exclude each other: give one")
     found = Collector()
-    inventory = load_inventory(sources, found)
+    inventory = load_inventory(sources, found, read_vault(given, found))
     found.stop_if_wrong()
     if host:
         click.echo(_json(shown_variables(inventory, select(inventory, host)[0])))

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, Protocol
 
 from nodectl.lang.task import Task
 from nodectl.lang.template import Templar
+from nodectl.lang.vault import NO_PASSWORDS, Vault
 from nodectl.transport.channel import Channel, Target
 from nodectl.wire.outcome import Outcome
 
@@ -59,3 +60,4 @@ class Context:
     load_vars: Callable[[Path], dict[str, Any]]
     wait: Callable[[float], None]
     given: frozenset[str] = frozenset()
+    vault: Vault = NO_PASSWORDS

@@ -6,11 +6,13 @@ import hashlib
 import io
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from nodectl.engine.actions.contract import ActionFailed, Args, Context
 from nodectl.engine.actions.files import find_source
+from nodectl.lang.vault import MAGIC, VaultError
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
 
@@ -35,6 +37,7 @@ SPEC = Spec(
         "follow": Param("bool", "Write through a link at dest.", default=False),
         "validate": Param("str", "A command that must accept the new file before it takes the old one's place; %s is its name."),
         "checksum": Param("str", "SHA-1 that the source must have."),
+        "decrypt": Param("bool", "Put the clear text of a vault-encrypted src on the node.", default=True),
     },
     mutually_exclusive=(("src", "content"),),
     required_one_of=(("src", "content"),),
@@ -66,8 +69,16 @@ def send_bytes(context: Context, args: Mapping[str, Any], data: bytes, name: str
     return _send(context, args, hashlib.sha1(data, usedforsecurity=False).hexdigest(), name, io.BytesIO(data))
 
 
+def unseen(outcome: Outcome) -> Outcome:
+    """The outcome without its diff: what was encrypted is not shown in clear."""
+    return replace(outcome, diff=[])
+
+
 def _file(context: Context, args: Args, source: Path) -> Outcome:
     try:
+        clear = _decrypted(context, source) if args["decrypt"] else None
+        if clear is not None:
+            return unseen(send_bytes(context, args, clear, source.name))
         checksum = sha1(source)
         wanted = args["checksum"]
         if wanted and wanted.lower() != checksum:
@@ -82,6 +93,17 @@ def _file(context: Context, args: Args, source: Path) -> Outcome:
             return _send(context, args, checksum, source.name, data)
     except OSError as error:
         raise ActionFailed(f"{source}: {error.strerror}") from None
+
+
+def _decrypted(context: Context, source: Path) -> bytes | None:
+    """What a file holds that ansible-vault encrypted; None for any other. Raises OSError."""
+    with source.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC.encode():
+            return None
+    try:
+        return context.vault.open(source.read_bytes().decode("utf-8", "replace"))
+    except VaultError as error:
+        raise ActionFailed(f"{source}: {error}{f' ({error.hint})' if error.hint else ''}") from None
 
 
 def _send(context: Context, args: Mapping[str, Any], checksum: str, name: str, data: BinaryIO | None) -> Outcome:

@@ -8,8 +8,9 @@ from typing import Any
 
 from nodectl.engine.actions.contract import ActionFailed, Args, Context
 from nodectl.engine.actions.copy import SPEC as COPY
-from nodectl.engine.actions.copy import send_bytes
+from nodectl.engine.actions.copy import send_bytes, unseen
 from nodectl.engine.actions.files import find_source
+from nodectl.lang.vault import VaultError, is_encrypted
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
 
@@ -30,7 +31,9 @@ def run(context: Context, args: Args) -> Outcome:
     source = find_source(args["src"], context.task, context.playbook_dir, "templates")
     try:
         text = source.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        sealed = is_encrypted(text)
+        text = context.vault.text(text) if sealed else text
+    except (OSError, UnicodeDecodeError, VaultError) as error:
         raise ActionFailed(f"{source}: {error}") from None
     rendered = context.templar.render_file(text, _Here(context.variables, source, str(args["dest"])), str(source))
     newline = args["newline_sequence"].encode().decode("unicode_escape")
@@ -42,7 +45,8 @@ def run(context: Context, args: Args) -> Outcome:
         raise ActionFailed(f"{source}: cannot be written as {args['output_encoding']}: {error}") from None
     if args["mode"] == "preserve":
         args = {**args, "mode": format(source.stat().st_mode & 0o7777, "04o")}
-    return send_bytes(context, args, data, source.name)
+    outcome = send_bytes(context, args, data, source.name)
+    return unseen(outcome) if sealed else outcome
 
 
 class _Here(Mapping[str, Any]):
