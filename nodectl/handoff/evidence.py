@@ -1,27 +1,15 @@
-"""What was measured and what it was held against: every check of every node, with the floor's source."""
+"""What was measured and what it was held against, so that `nodectl verify --replay` can judge it again: see nodectl/verify/evidence.py."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import Any
 
 from nodectl.handoff.pool import Pool
-
-_SHOWN = ("name", "verdict", "value", "unit", "floor", "reason", "source", "simulated")
-
-
-def _plain(value: Any) -> Any:
-    """nan and inf as texts: JSON has neither."""
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+from nodectl.verify.evidence import evidence_of
+from nodectl.wire.event import Event
 
 
-def evidence(pool: Pool) -> dict[str, Any]:
-    """JSON types. ``simulated`` at the top is True when any figure stands in for hardware: then nothing here promises speed."""
-    hosts = {host: [{key: _plain(check.get(key)) for key in _SHOWN} for check in checks] for host, checks in pool.checks.items()}
-    return {
-        "run_id": pool.run_id,
-        "world_size": pool.world_size,
-        "handed_off": [node.host for node in pool.nodes],
-        "simulated": any(check["simulated"] is True for checks in hosts.values() for check in checks),
-        "checks": hosts,
-    }
+def evidence(pool: Pool, events: Sequence[Event]) -> dict[str, Any]:
+    """JSON types, sealed by hashes."""
+    return evidence_of(events, [node.host for node in pool.nodes], pool.world_size)

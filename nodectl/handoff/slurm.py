@@ -75,8 +75,8 @@ def reason(item: Excluded) -> str:
 
     slurm.conf knows no escapes: a quote would end the text, # the line, and \\ would join it with the next.
     """
-    text = " ".join(f"{MARK}: {item.sentence}".split())
-    text = _safe(text).replace('"', "'").replace("#", "no. ").replace("\\", "/")
+    text = f"{MARK}: {item.sentence}".replace('"', "'").replace("#", "no. ").replace("\\", "/")
+    text = _safe(" ".join(text.split()))
     return text if len(text) <= REASON_MOST else f"{text[:REASON_MOST - 3]}..."
 
 

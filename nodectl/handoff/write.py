@@ -48,7 +48,7 @@ def write_handoff(events: Sequence[Event], out: Path, formats: Sequence[str] = t
         pool = _checked(pool, node)
     made = {name: FORMATS[name].make(pool) for name in FORMATS if name in formats}
     files = {
-        "excluded.json": _json(excluded(pool)), "evidence.json": _json(evidence(pool)),
+        "excluded.json": _json(excluded(pool)), "evidence.json": _json(evidence(pool, events)),
         "handoff.json": _json(index(pool, made)), "README.md": readme(pool, made),
     }
     # The launcher last: where it stands, all that it reads is there.

@@ -76,6 +76,7 @@ def test_evidence_holds_floor_and_source_but_no_raw_output(tmp_path: Path) -> No
     assert found["handed_off"] == ["n1"]
     assert found["checks"]["n1"][0] == {
         "name": "network.pairs", "verdict": "pass", "value": 1e9, "unit": "B/s", "floor": 3e7, "reason": "r", "source": "s", "simulated": False,
+        "step": None, "waiver": None,
     }
 
 

@@ -18,7 +18,7 @@ from nodectl.wire.event import Event
 @click.command("handoff")
 @click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write it here. Default: RUN/handoff")
-@click.option("--format", "names", metavar="NAMES", help=f"Only these, with commas between them, and nothing else in the folder: {', '.join(FORMATS)}. Default: all")
+@click.option("--format", "names", metavar="NAMES", help=f"Only these in the folder, with commas between them: {', '.join(FORMATS)}. Default: all")
 def command(run: Path, out: Path | None, names: str | None) -> int:
     """Write anew what a training job, Slurm, SkyPilot and Kubernetes need to use the proven nodes of RUN (a run's folder) and to leave the others out."""
     folder = out or run / "handoff"
