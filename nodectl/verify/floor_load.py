@@ -27,6 +27,8 @@ from nodectl.verify.formulas import network_bound
 from nodectl.verify.toml_places import Table, syntax_error, tables
 from nodectl.verify.units import UnitError, human, quantity, to_base, unit
 
+# Those that come with nodectl.
+FLOORS = Path(__file__).parent / "floors"
 # The base units of each family of measurements; a floor in another dimension is a slip (DCGM once shipped MB/s as GB/s).
 _BASE = {
     "network.": ("B/s",), "node.": ("B/s",), "collective.": ("B/s",), "rdma.": ("B/s",), "gpu.": ("B/s",), "disk.": ("B/s", "1/s"), "mount.": ("B/s", "1/s"),

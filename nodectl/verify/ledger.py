@@ -8,12 +8,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from nodectl.verify.floor_load import Floor
 from nodectl.verify.judge import GOOD, judge, node_verdict, reasons
-from nodectl.verify.measurement import Check, Verdict, Waiver
+from nodectl.verify.measurement import Check, Verdict, Waiver, check_data
 from nodectl.verify.reading import Reading, absent, reading_of
 from nodectl.verify.session import Gone
 from nodectl.wire.event import Event
@@ -129,10 +129,3 @@ class Ledger:
 
     def say(self, kind: str, host: str, data: Mapping[str, Any]) -> None:
         self._emit(Event(kind, time.time(), host, dict(data)))
-
-
-def check_data(check: Check, kind: str) -> dict[str, Any]:
-    """A check as its event holds it."""
-    data = asdict(check)
-    del data["host"]
-    return {"step": kind, **data}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 # "skipped" comes from a waiver of the user alone: who, why, until.
@@ -67,3 +67,10 @@ class Check:
     simulated: bool = False
     raw: str = ""
     waiver: Waiver | None = None
+
+
+def check_data(check: Check, kind: str) -> dict[str, Any]:
+    """A check as its event holds it; ``kind`` is the step that made it."""
+    data = asdict(check)
+    del data["host"]
+    return {"step": kind, **data}

@@ -39,7 +39,7 @@ class Reading:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON knows it. ``reading_of`` makes a reading of it that the judge cannot tell from this one."""
-        return {"measurements": [_plain(asdict(_finite(one))) for one in self.measurements], "expectations": [_plain(asdict(one)) for one in self.expectations]}
+        return {"measurements": [plain(asdict(_finite(one))) for one in self.measurements], "expectations": [plain(asdict(one)) for one in self.expectations]}
 
 
 class BadReading(ValueError):
@@ -85,11 +85,12 @@ def _finite(measurement: Measurement) -> Measurement:
     return measurement
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """As JSON knows it: texts for what it has no word for, nan and inf among them."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if isinstance(value, _SCALAR) else str(value)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 
 from nodectl.transport.channel import Connections
 from nodectl.verify.answer import Garbled
 from nodectl.verify.bounds import longest
 from nodectl.verify.check import Peers
 from nodectl.verify.fleet_checks import COMPARE
-from nodectl.verify.floor_load import load_floors
+from nodectl.verify.floor_load import FLOORS, load_floors
 from nodectl.verify.group_steps import GROUPS
+from nodectl.verify.inputs import inputs
 from nodectl.verify.kinds import KINDS
 from nodectl.verify.ledger import NO_TERMS, Emit, Ledger, Terms
 from nodectl.verify.machine import machine_of
@@ -35,14 +35,14 @@ def verify(nodes: Sequence[Node], suite: Suite, connections: Connections, emit: 
 
     Bounded by the suite's deadlines whatever the nodes do. Raises FloorError when the shipped floors are wrong (a bug of ours).
     """
-    shipped = load_floors(Path(__file__).parent / "floors")
+    shipped = load_floors(FLOORS)
     ledger = Ledger([node.host for node in nodes], replace(terms, floors=(*shipped, *terms.floors)), emit)
     return run(trial_of(nodes, connections, ledger), suite)
 
 
 def run(trial: Trial, suite: Suite) -> dict[str, Verdict]:
     ledger = trial.ledger
-    _open(ledger, suite)
+    _open(trial, suite)
     for host, node in trial.nodes.items():
         ledger.refuse(host, mistakes(node.variables))
     mounts = max((len(trial.nodes[host].variables.get("file_mounts") or {}) for host in ledger.alive()), default=0)
@@ -71,12 +71,13 @@ def _about(waivers: Sequence[Waiver], nodes: Container[str], suite: Suite) -> li
     return [one for one in waivers if any(host in nodes for host in one.hosts) and any(meet(one.check, name) for name in names)]
 
 
-def _open(ledger: Ledger, suite: Suite) -> None:
+def _open(trial: Trial, suite: Suite) -> None:
     """Said before the first question: what everything will be judged by."""
-    terms = ledger.terms
-    ledger.say("suite", "", {
+    terms = trial.ledger.terms
+    trial.ledger.say("suite", "", {
         "name": suite.name, "text": suite.text, "floors": [asdict(floor) for floor in terms.floors],
         "waivers": [asdict(waiver) for waiver in terms.waivers], "today": terms.today,
+        "settings": {host: inputs(node.variables) for host, node in trial.nodes.items()},
     })
 
 

@@ -45,17 +45,23 @@ class Suite:
 
 # In seconds. A step that may take longer bounds nothing: whoever waits has gone home.
 LONGEST = 86_400.0
+SUITES = Path(__file__).parent / "suites"
+
 
 def load_suite(name_or_path: str) -> Suite:
     """A shipped suite by name, or a TOML file by path. Raises SuiteError."""
-    shipped = Path(__file__).parent / "suites"
-    path = Path(name_or_path) if name_or_path.endswith(".toml") else shipped / f"{name_or_path}.toml"
+    path = Path(name_or_path) if name_or_path.endswith(".toml") else SUITES / f"{name_or_path}.toml"
     try:
         text = path.read_text("utf-8")
     except OSError as error:
-        known = ", ".join(sorted(file.stem for file in shipped.glob("*.toml")))
+        known = ", ".join(sorted(file.stem for file in SUITES.glob("*.toml")))
         raise SuiteError(f"no suite {name_or_path!r} ({error.strerror}); shipped are {known}, or give the path of a .toml file") from None
     return suite_of(text, path.stem)
+
+
+def shipped_texts() -> dict[str, str]:
+    """The shipped suites' files by name."""
+    return {path.stem: path.read_text("utf-8") for path in sorted(SUITES.glob("*.toml"))}
 
 
 def suite_of(text: str, name: str) -> Suite:

@@ -70,9 +70,10 @@ def _waiver(entry: Any, hosts: tuple[str, ...], today: datetime.date, at: Origin
     for key in ("check", "who", "why"):
         _text(key, entry.get(key), places.get(key, at), found)
     until = _until(entry.get("until"), today, places.get("until", at), found)
+    if isinstance(entry.get("check"), str) and entry["check"]:
+        _known(entry["check"], places.get("check", at), found)
     if len(found.errors) > before or until is None:
         return None
-    _known(str(entry["check"]), places.get("check", at), found)
     return Waiver(str(entry["check"]), str(entry["who"]), str(entry["why"]), until.isoformat(), hosts, str(at or ""))
 
 
@@ -93,7 +94,7 @@ def _until(value: Any, today: datetime.date, at: Origin | None, found: Collector
         return None
     if day < today:
         advice = "mend what it excused and remove it; or, if it still holds, say anew until when"
-        found.error("E313", f"this waiver ended on {day.isoformat()}, and today is {today.isoformat()}", at, label="over", help=advice)
+        found.error("E313", f"this waiver ended on {day.isoformat()}", at, label="over", help=advice)
         return None
     return day
 

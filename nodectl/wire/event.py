@@ -14,7 +14,7 @@ Kinds and their data (``host`` is the inventory name, "" where it is about the r
     handlers.pending  handlers
     progress      stage, text
     warning       text, origin
-    suite         name, text, floors, waivers, today   (at the start of a verification: what it is judged by)
+    suite         name, text, floors, waivers, today, settings (variables by host)   (at the start of a verification: what it is judged by)
     reading       step, measurements, expectations   (exactly what the judge was given: `verify --replay` judges it again)
     sweep         hosts, op, dtype, redop, backend, ranks, in_place, floor, source,
                   rows: bytes, count, time, algbw, busbw, wrong, in_place, ranks (s of each rank)   (base units: B, s, B/s)

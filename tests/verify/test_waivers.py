@@ -62,7 +62,7 @@ def test_the_last_day_counts(tmp_path: Path, until: str) -> None:
 
 
 REFUSED = [
-    ("{check: clock.offset, who: ada, why: x, until: 2026-11-29}", "this waiver ended on 2026-11-29, and today is 2026-11-30", 58),
+    ("{check: clock.offset, who: ada, why: x, until: 2026-11-29}", "this waiver ended on 2026-11-29", 58),
     ("{who: ada, why: x, until: 2026-12-24}", "a waiver lacks check", 11),
     ("{check: clock.offset, why: x, until: 2026-12-24}", "a waiver lacks who", 11),
     ("{check: clock.offset, who: ada, until: 2026-12-24}", "a waiver lacks why", 11),
