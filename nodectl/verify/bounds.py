@@ -39,11 +39,11 @@ def _step(step: SuiteStep, mounts: int, disks: int, nodes: int) -> float:
         "mounts": (disks + 1 + mounts) * question,  # each scratch disk, the list of them, and each file mount
         "torch": 2 * question,  # the node's python3, then the environment of the role
         "node_all_reduce": group,
-        # Once more where it is slow, then its parts, then what lies outside the slow part.
-        "all_reduce": (ATTEMPTS + 1 + most_levels(nodes) + (most_levels(nodes) > 0)) * group,
+        # Once more where it is slow, then its parts, then what lies outside the slow part; a second look at slow ranks.
+        "all_reduce": (ATTEMPTS + 2 + most_levels(nodes) + (most_levels(nodes) > 0)) * group,
         "collectives": ATTEMPTS * (group + question) + question,
         "scratch": step.deadline + disks * (GRACE + CLEANUP),
         "mount_io": step.deadline + mounts * (GRACE + CLEANUP),
         "phases": step.deadline + mounts * (GRACE + CLEANUP),
     }
-    return (step.option("rounds") + RETESTS + CONTESTED) * group if step.kind == "pairs" else known.get(step.kind, question)
+    return (step.option("rounds") + RETESTS + CONTESTED + 1) * group if step.kind == "pairs" else known.get(step.kind, question)

@@ -9,6 +9,8 @@ from nodectl.verify.gang import GangResult, Member, run_gang
 from nodectl.verify.gather import gather
 from nodectl.verify.narrow_step import narrowed, slow
 from nodectl.verify.network_checks import group_reading, measure_pairs, node_reading, pairs_reading, sizes_of, speed
+from nodectl.verify.pace_checks import METRIC
+from nodectl.verify.pace_watch import PaceWatch
 from nodectl.verify.suite_load import SuiteStep
 from nodectl.verify.trial import Trial, forks
 
@@ -38,7 +40,8 @@ def pairs(trial: Trial, step: SuiteStep) -> None:
         ledger.cover(hosts, step.kind)
         return
     members, fleet = trial.members(hosts), trial.fleet(hosts)
-    outcome = measure_pairs(members, step, fleet, ledger.tell, said=lambda data: ledger.say("pair", "", data))
+    watch = PaceWatch()
+    outcome = measure_pairs(members, step, fleet, ledger.tell, watch.gang, said=lambda data: ledger.say("pair", "", data))
     ledger.lose_all(outcome.gone, step.kind)
     for text in (*outcome.paths, *outcome.shared):
         ledger.warn(text)
@@ -46,14 +49,32 @@ def pairs(trial: Trial, step: SuiteStep) -> None:
     left = [host for host in hosts if not ledger.lost(host)]
     if len(left) > 1:
         ledger.judged(pairs_reading(outcome, members, step, fleet), step.kind)
+        _pace(trial, [member for member in members if member.host in left], watch, step)
     ledger.cover(left, step.kind)
+
+
+def _pace(trial: Trial, members: Sequence[Member], watch: PaceWatch, step: SuiteStep) -> None:
+    """Judge who is slow by itself; whoever seems so gets a second look."""
+    ledger = trial.ledger
+    suspects = watch.suspects()
+    if suspects:
+        ledger.tell(f"the fixed work once more: {', '.join(suspects)} was slow at it")
+        ledger.lose_all(watch.again(members, step).gone, step.kind)
+    left = [member for member in members if not ledger.lost(member.host)]
+    ledger.judged(watch.reading(left, trial.fleet([member.host for member in left])), step.kind)
 
 
 def all_reduce(trial: Trial, step: SuiteStep) -> None:
     """Over all nodes that pass. Whoever breaks the group is taken out, so that the others can be handed off."""
-    found = gather(trial, step.kind, "all-reduce", lambda members: run_gang(members, step, sizes_of(step, members)))
-    if found is not None:
-        _group(trial, found.members, found.result, step)
+    watch = PaceWatch()
+    found = gather(trial, step.kind, "all-reduce", lambda members: watch.gang(members, step, sizes_of(step, members)))
+    if found is None:
+        return
+    _group(trial, found.members, found.result, step)
+    # Where pairs were measured the ranks' pace is known already.
+    unknown = {member.host for member in found.members} - {check.host for check in trial.ledger.checks() if check.name == METRIC}
+    if found.result.complete and unknown:
+        _pace(trial, [member for member in found.members if not trial.ledger.lost(member.host)], watch, step)
 
 
 def _group(trial: Trial, members: Sequence[Member], result: GangResult, step: SuiteStep) -> None:

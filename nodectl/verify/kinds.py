@@ -33,6 +33,7 @@ class Kind:
 _RANKS: Mapping[str, str] = MappingProxyType({"iterations": "count", "warmup": "count", "timeout": "s"})
 # Which address and interpreter a group uses; whether the folder to be measured is a mount.
 _GROUP, _MOUNTS = frozenset(["route", "torch"]), frozenset(["mounts"])
+_ALL_REDUCE = ("network.all_reduce", "network.all_reduce.*", "network.transport", "network.slow_rank")
 
 # What stands on the bus, and whether this is a guest or a container.
 _BUS = frozenset(["pci"])
@@ -50,8 +51,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
     "torch": Kind(checks=("torch.import", "torch.gpus_seen", "torch.gpus")),
     "clock": Kind({"max_offset": "s"}, checks=("clock.offset",)),
     "node_all_reduce": Kind(_RANKS, ("gpu_sizes",), after=frozenset(["torch"]), checks=("node.all_reduce", "node.all_reduce.values")),
-    "pairs": Kind({**_RANKS, "rounds": "count"}, ("sizes", "gpu_sizes"), after=_GROUP, checks=("network.pairs",)),
-    "all_reduce": Kind(_RANKS, ("sizes", "gpu_sizes"), after=_GROUP, checks=("network.all_reduce", "network.all_reduce.*", "network.transport")),
+    "pairs": Kind({**_RANKS, "rounds": "count"}, ("sizes", "gpu_sizes"), after=_GROUP, checks=("network.pairs", "network.slow_rank")),
+    "all_reduce": Kind(_RANKS, ("sizes", "gpu_sizes"), after=_GROUP, checks=_ALL_REDUCE),
     "collectives": Kind(
         {**_RANKS, "begin": "B", "end": "B", "gpu_begin": "B", "gpu_end": "B", "factor": "count"},
         words={"ops": OPS, "dtypes": tuple(DTYPES), "redops": REDOPS}, after=_GROUP,

@@ -170,12 +170,14 @@ class FakeFleet:
         moved = sum(2 * size for case in config["cases"] for size in case["sizes"])
         node.sent += int(moved * node.carried)
         lines.append({"kind": "moved", "rank": rank, "bytes": moved})
-        if config["pace"]:
-            # Work of 20 ms at full pace; all wait for the slowest.
-            host, slowest = 0.02 / node.pace, 0.02 / min(member.pace for member in members)
-            times = {"host": host, "cpu": 0.02, "wait": slowest - host + 1e-4}
-            lines.append({"kind": "pace", "rank": rank, "device": [], **{name: [time] * config["pace"] for name, time in times.items()}})
-        return said(0, *lines)
+        return said(0, *lines, *paces(config, rank, node.pace))
+
+
+def paces(config: Mapping[str, Any], rank: int, pace: float = 1.0, gpu: bool = False) -> list[dict[str, Any]]:
+    """What a rank says of the fixed work, where it was asked: 20 ms at full pace, on a core and on a GPU."""
+    times = {"host": 0.02 / pace, "cpu": 0.02, "wait": 1e-4, "device": 0.02 / pace}
+    found = {name: [time] * (config["pace"] if gpu or name != "device" else 0) for name, time in times.items()}
+    return [{"kind": "pace", "rank": rank, **found}] if config["pace"] else []
 
 
 def results(config: Mapping[str, Any], rank: int, busbw: float, wrong: int = 0) -> list[dict[str, Any]]:

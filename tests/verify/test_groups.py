@@ -23,7 +23,7 @@ from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import SuiteStep, load_suite
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.step import Step
-from tests.verify.fleet import FakeFleet, FakeNode, Seen, fabric, fio, node_of, results, said, storage
+from tests.verify.fleet import FakeFleet, FakeNode, Seen, fabric, fio, node_of, paces, results, said, storage
 
 GB = 1e9
 SIZE = 16 * 2**30
@@ -276,7 +276,7 @@ def gpu(inside: float = 470 * GB, between: float = 450 * GB, count: int = 8, net
             if skip and alone:
                 lines.append({"kind": "skipped", "rank": rank, "case": 0, "bytes": SIZE, "reason": "does not fit beside what fills the GPU"})
             else:
-                lines += results(config, rank, inside if alone else between, wrong_inside if alone else 0)
+                lines += results(config, rank, inside if alone else between, wrong_inside if alone else 0) + paces(config, rank, gpu=True)
         found = said(0, *lines)
         found.values["stderr"] = f"n:1:1 [0] NCCL INFO Using network {network}\n"
         return found
