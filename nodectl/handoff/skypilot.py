@@ -45,7 +45,8 @@ def skypilot(pool: Pool) -> Artefact:
             refused[node.host] = str(error)
     if not hosts:
         return Artefact({}, refused)
-    user, key = hosts[0].user, _key(hosts[0])
+    first = next((node for node in hosts if not _needs_config(node)), None)
+    user, key = (first.user, _key(first)) if first else ("", "")
     entries = [_entry(node, user, key) for node in hosts]
     shared = {name: value for name, value in (("user", user), ("identity_file", key)) if value}
     head = _HEAD.format(run="".join(char if char.isprintable() else "?" for char in pool.run_id), pool=POOL)
