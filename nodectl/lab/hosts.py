@@ -66,7 +66,7 @@ def make(state: LabState, host: LabHost) -> None:
 
 
 def _personalise(state: LabState, host: LabHost, root: Path) -> None:
-    peers = "".join(f"{peer.address} {peer.name}\n" for peer in state.hosts)
+    peers = "".join(f"{peer.address} {peer.name}\n" for peer in (*state.hosts, *state.guests))
     services = address(state.net, SERVICES_OCTET)
     texts = {
         "etc/hostname": f"{host.name}\n",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import resource
+from collections.abc import Sequence
 from pathlib import Path
 
-from nodectl.lab import hosts, services
+from nodectl.lab import guests, hosts, services
 from nodectl.lab.machine import run
 from nodectl.lab.needs import limits_fixed
 from nodectl.lab.plan import LAB_USER, TORCH_PYTHON
@@ -24,6 +25,7 @@ def write_known_hosts(state: LabState) -> None:
     """The hosts' keys, known for real: they were made here. To be written again when a host got a fresh tree."""
     state.claim("file", str(state.known_hosts))
     lines = [line for host in state.hosts for line in _known(state, host)]
+    lines += [line for guest in state.guests for line in guests.known_hosts(state, guest)]
     state.known_hosts.write_text("".join(lines))
 
 
@@ -61,12 +63,26 @@ def inventory_text(state: LabState, fixed: bool) -> str:
         *_limits(fixed),
         *_mounts(state),
         "  children:",
-        "    gpu:",
-        "      hosts:",
+        *_group("gpu", state.hosts),
+        *(_group("guests", state.guests, GUEST_VARS) if state.guests else []),
     ]
-    for host in state.hosts:
-        lines += [f"        {host.name}:", f"          ansible_host: {host.address}", *_disks(host)]
     return "\n".join(lines) + "\n"
+
+
+# A guest has a kernel, disks and an HCA of its own, and no torch: under emulation its import alone would take minutes.
+GUEST_VARS = (
+    'torch_python: ""', 'base_memlock: "unlimited"', "base_nofile: 1048576",
+    "# soft-RoCE on emulated CPUs moves a few MB/s: what it shows is that it works. No port rate can be expected of it.",
+    'rdma_floor: "100 kB/s"',
+)  # fmt: skip
+
+
+def _group(name: str, members: Sequence[LabHost], variables: Sequence[str] = ()) -> list[str]:
+    own = ["      vars:", *(f"        {one}" for one in variables)] if variables else []
+    lines = [f"    {name}:", *own, "      hosts:" if members else "      hosts: {}"]
+    for host in members:
+        lines += [f"        {host.name}:", f"          ansible_host: {host.address}", *_disks(host)]
+    return lines
 
 
 def _torch(state: LabState) -> list[str]:

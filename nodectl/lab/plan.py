@@ -15,10 +15,15 @@ HOST_INTERFACE = "eth0"
 CONTROLLER_OCTET = 1
 SERVICES_OCTET = 2
 FIRST_HOST_OCTET = 10
+FIRST_GUEST_OCTET = 100
 # One machine's bridge carries a /24; more hosts than this never fitted the memory of a machine that was tried.
 MOST_HOSTS = 64
+# A guest holds 0.6 GiB and, without hardware virtualisation, keeps a core busy while it starts.
+MOST_GUESTS = 8
 # /dev/nvme0n1 … ; a loop device each.
 MOST_DISKS = 8
+# NVMe disks are plugged into a running guest, into ports that its saved state has: qemu cannot save a state with an NVMe disk in it.
+NVME_PORTS = 6
 # mkfs.xfs refuses less than 300 MB; 4 GiB leaves room for fio and a cache, and a sparse file costs only what is written.
 DISK_BYTES = 4 << 30
 STORE_PORT = 9000
@@ -43,18 +48,24 @@ class LabPlan:
     s3: bool = True
     torch: Literal["auto", "none"] = "auto"
     disk_bytes: int = DISK_BYTES
+    guests: int = 0
 
     def checked(self) -> LabPlan:
         """The same plan with an absolute folder. Raises LabProblem for what no lab can be."""
         if not _PLAIN_NAME.fullmatch(self.name):
             raise LabProblem(f"lab name {self.name!r}: expected a lower-case letter, then up to 19 letters, digits or '-'")
-        if not 1 <= self.hosts <= MOST_HOSTS:
-            raise LabProblem(f"--hosts {self.hosts}: expected 1 to {MOST_HOSTS}")
+        if not 0 <= self.guests <= MOST_GUESTS:
+            raise LabProblem(f"--guests {self.guests}: expected 0 to {MOST_GUESTS}")
+        least = 0 if self.guests else 1
+        if not least <= self.hosts <= MOST_HOSTS:
+            raise LabProblem(f"--hosts {self.hosts}: expected {least} to {MOST_HOSTS}")
+        if self.guests and self.disks > NVME_PORTS:
+            raise LabProblem(f"--disks {self.disks}: a guest has {NVME_PORTS} places for NVMe disks")
         if not 0 <= self.disks <= MOST_DISKS:
             raise LabProblem(f"--disks {self.disks}: expected 0 to {MOST_DISKS}")
         folder = self.dir.absolute().resolve()
         plain_path(folder, "--dir")
-        return LabPlan(self.name, folder, self.hosts, self.disks, self.s3, self.torch, self.disk_bytes)
+        return LabPlan(self.name, folder, self.hosts, self.disks, self.s3, self.torch, self.disk_bytes, self.guests)
 
 
 def plain_path(folder: Path, what: str) -> Path:
@@ -68,13 +79,18 @@ def host_names(count: int) -> list[str]:
     return [f"n{number}" for number in range(1, count + 1)]
 
 
+def guest_names(count: int) -> list[str]:
+    return [f"g{number}" for number in range(1, count + 1)]
+
+
 def address(net: int, octet: int) -> str:
     """An IPv4 address of lab network ``net`` (1 to 250)."""
     return f"10.77.{net}.{octet}"
 
 
 def host_address(net: int, host: str) -> str:
-    return address(net, FIRST_HOST_OCTET + int(host[1:]))
+    """Of a host (n1 is .11) or a guest (g1 is .101)."""
+    return address(net, (FIRST_GUEST_OCTET if host.startswith("g") else FIRST_HOST_OCTET) + int(host[1:]))
 
 
 def serials(net: int, host: str, disks: int) -> tuple[str, ...]:

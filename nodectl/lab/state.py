@@ -58,6 +58,7 @@ class LabState:
     s3: bool = False
     torch_site: str = ""
     hosts: tuple[LabHost, ...] = ()
+    guests: tuple[LabHost, ...] = ()
     notes: list[str] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     resources: list[Resource] = field(default_factory=list)
@@ -89,6 +90,13 @@ class LabState:
             if host.name == name:
                 return host
         raise LabProblem(f"host {name!r} is not in lab {self.name!r}: it has {', '.join(self.names) or 'no hosts yet'}")
+
+    def guest(self, name: str) -> LabHost:
+        """Raises LabProblem for a name that is no guest of this lab."""
+        for guest in self.guests:
+            if guest.name == name:
+                return guest
+        raise LabProblem(f"guest {name!r} is not in lab {self.name!r}: it has {', '.join(one.name for one in self.guests) or 'none'}")
 
     def host_dir(self, name: str) -> Path:
         return self.dir / "hosts" / name
@@ -127,7 +135,8 @@ def load(folder: Path) -> LabState | None:
 
 def _decode(data: dict[str, Any], folder: Path) -> LabState:
     data["dir"] = folder
-    data["hosts"] = tuple(LabHost(h["name"], h["address"], tuple(h["serials"])) for h in data["hosts"])
+    for key in ("hosts", "guests"):
+        data[key] = tuple(LabHost(h["name"], h["address"], tuple(h["serials"])) for h in data.get(key, ()))
     data["faults"] = [Fault(**f) for f in data["faults"]]
     data["resources"] = [Resource(**r) for r in data["resources"]]
     return LabState(**data)

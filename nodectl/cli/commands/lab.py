@@ -50,18 +50,21 @@ def command() -> None:
 
 @command.command("up")
 @click.option("--hosts", type=int, default=3, show_default=True, help="How many hosts: n1, n2, ...")
+@click.option("--guests", type=int, default=0, show_default=True, help="How many qemu guests with a kernel of their own: g1, g2, ...")
 @click.option("--disks", type=int, default=2, show_default=True, help="NVMe-like disks per host.")
 @click.option("--s3/--no-s3", default=True, show_default=True, help="An object store that speaks S3.")
 @click.option("--name", default="lab", show_default=True, help="Tells labs apart that run at the same time.")
 @click.option("--no-torch", is_flag=True, help="Do not lend this environment's torch to the hosts.")
 @dir_option
 @lab_command
-def up(hosts: int, disks: int, s3: bool, name: str, no_torch: bool, folder: Path) -> int:
+def up(hosts: int, guests: int, disks: int, s3: bool, name: str, no_torch: bool, folder: Path) -> int:
     """Start a lab and write hosts.yaml, a key and known_hosts into DIR."""
-    state = lifecycle.up(LabPlan(name=name, dir=folder, hosts=hosts, disks=disks, s3=s3, torch="none" if no_torch else "auto"), say)
+    state = lifecycle.up(LabPlan(name=name, dir=folder, hosts=hosts, disks=disks, s3=s3, torch="none" if no_torch else "auto", guests=guests), say)
     for note in state.notes:
         say(note)
-    click.echo(f"{len(state.hosts)} hosts are up: {', '.join(state.names)}")
+    click.echo(f"{len(state.hosts)} hosts are up: {', '.join(state.names)}" if state.hosts else "no namespace hosts")
+    if state.guests:
+        click.echo(f"{len(state.guests)} guests are up: {', '.join(guest.name for guest in state.guests)}")
     click.echo(f"inventory: {state.hosts_yaml}")
     return 0
 

@@ -1,0 +1,85 @@
+"""The qemu command of a guest: the same devices for the first start and for every start from the saved state, or qemu refuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nodectl.lab.plan import NVME_PORTS
+
+# One vCPU: two guests of two each on two cores wait for one another's locks (118 CPU-s each instead of 35, measured).
+MEMORY_MIB = 1024
+# What the machine stands on, in order: fixed places keep the interface's name (enp0s16) and let a state be loaded again.
+INTERFACE = "enp0s16"
+ROOT_PLACE, SEED_PLACE, NET_PLACE, RNG_PLACE, FIRST_PORT = 0x8, 0x9, 0x10, 0x11, 0x2
+# Without AVX there is less to emulate: 59 instead of 66 CPU-s until ssh answered. norandmaps lets TCG use translated pages again: 33 instead of 39.
+CPU = "Nehalem"
+COMMAND_LINE = "console=ttyS0 root=/dev/vda rw quiet loglevel=4 mitigations=off norandmaps"
+SNAPSHOT = "ready"
+
+
+@dataclass(frozen=True)
+class Files:
+    """What one guest's qemu opens, in its folder: ``root`` (qcow2, with the saved state), ``seed`` (raw, read-only for the guest)."""
+
+    folder: Path
+    vmlinux: Path
+    initrd: Path
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "root.qcow2"
+
+    @property
+    def seed(self) -> Path:
+        return self.folder / "seed.tar"
+
+    @property
+    def serial(self) -> Path:
+        return self.folder / "serial"
+
+    @property
+    def monitor(self) -> Path:
+        return self.folder / "qmp"
+
+    @property
+    def console(self) -> Path:
+        return self.folder / "console.log"
+
+
+def argv(files: Files, mac: str, tap: str, resume: bool, cpu: str = CPU) -> list[str]:
+    """To be started in the network namespace where the tap device belongs, with ``files.folder`` as the working folder.
+
+    ``resume`` starts from the saved state, without which the guest boots.
+    """
+    return [
+        "qemu-system-x86_64", "-name", tap, "-M", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", cpu, "-m", str(MEMORY_MIB), "-smp", "1",
+        "-nodefaults", "-no-user-config", "-display", "none", "-rtc", "base=utc",
+        "-chardev", f"socket,id=s0,path={files.serial.name},server=on,wait=off,logfile={files.console.name},logappend=on", "-serial", "chardev:s0",
+        "-qmp", f"unix:{files.monitor.name},server=on,wait=off",
+        "-kernel", str(files.vmlinux), "-initrd", str(files.initrd), "-append", COMMAND_LINE,
+        "-drive", f"file={files.root.name},if=none,id=root,format=qcow2,cache=unsafe,discard=unmap",
+        "-device", f"virtio-blk-pci,drive=root,addr={ROOT_PLACE:#x}",
+        "-drive", f"file={files.seed.name},if=none,id=seed,format=raw,readonly=on,cache=none", "-device", f"virtio-blk-pci,drive=seed,addr={SEED_PLACE:#x}",
+        "-netdev", f"tap,id=n0,ifname={tap},script=no,downscript=no",
+        # The rate that rdma_rxe shows for its port is this one.
+        "-device", f"virtio-net-pci,netdev=n0,romfile=,mac={mac},addr={NET_PLACE:#x},speed=100000,duplex=full",
+        "-device", f"virtio-rng-pci,addr={RNG_PLACE:#x}", *_ports(), *(["-loadvm", SNAPSHOT] if resume else []),
+    ]  # fmt: skip
+
+
+def _ports() -> list[str]:
+    return [
+        word for number in range(NVME_PORTS)
+        for word in ("-device", f"pcie-root-port,id=rp{number},chassis={number + 1},slot={number + 1},addr={FIRST_PORT + number:#x}.0")
+    ]  # fmt: skip
+
+
+def nvme(serial: str, image: Path, port: int) -> Sequence[tuple[str, dict[str, object]]]:
+    """QMP commands that plug an NVMe disk into root port ``port``."""
+    node = f"disk{port}"
+    return (
+        ("blockdev-add", {"driver": "raw", "node-name": node, "file": {"driver": "file", "filename": str(image), "discard": "unmap"}, "discard": "unmap"}),
+        ("device_add", {"driver": "nvme", "id": f"nvme{port}", "serial": serial, "drive": node, "bus": f"rp{port}"}),
+    )

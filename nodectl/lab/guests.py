@@ -1,0 +1,200 @@
+"""Guests of a lab: qemu with a real kernel, started from a saved state, beside the namespace hosts and on the same bridge."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tarfile
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from nodectl.lab import disks, guest_qemu
+from nodectl.lab.guest_image import SEED_BYTES, GuestImage, start_qemu
+from nodectl.lab.guest_qemu import INTERFACE, Files
+from nodectl.lab.hosts import greets
+from nodectl.lab.machine import marked, remove_tree, run, until
+from nodectl.lab.network import BRIDGE, bridge_namespace, within
+from nodectl.lab.plan import LAB_USER, REPO_PORT, SERVICES_OCTET, address
+from nodectl.lab.problem import LabProblem
+from nodectl.lab.qmp import Monitor, type_line
+from nodectl.lab.state import LabHost, LabState
+
+# Resumed guests answered in 4 to 9 s on a machine of two cores; with eight other jobs on them it was a minute.
+RESUME_TIMEOUT_S = 240.0
+PLUG_TIMEOUT_S = 120.0
+# 52:54:00 is qemu's own; "NDx" follows, then the number of the lab's network and of the guest.
+MAC = "52:54:00:4e:{net:02x}:{number:02x}"
+
+# Run in the guest, as root, from the seed disk: what tells it apart from every other guest that woke up from the same state.
+SEED = """\
+set -e
+hostname {name}
+ip link set {interface} down
+ip link set {interface} address {mac}
+ip address flush dev {interface}
+ip address add {address}/24 dev {interface}
+ip link set {interface} up
+chown -R root:root /etc/ssh
+chmod 0600 /etc/ssh/ssh_host_*_key
+chown -R {user}:{user} /home/{user}/.ssh
+chmod 0700 /home/{user}/.ssh
+chmod 0600 /home/{user}/.ssh/authorized_keys
+systemctl reset-failed ssh.service || true
+systemctl start ssh.service
+systemctl enable --quiet --now lab-rxe.service
+"""
+NETWORK = """\
+[Match]
+Name={interface}
+
+[Link]
+MACAddress={mac}
+
+[Network]
+Address={address}/24
+"""
+
+
+def files(state: LabState, guest: str, image: GuestImage | None = None) -> Files:
+    folder = state.host_dir(guest)
+    return Files(folder, image.vmlinux if image else folder, image.initrd if image else folder)
+
+
+def mark(state: LabState, guest: str) -> str:
+    return f"{state.id}/{guest}"
+
+
+def tap(state: LabState, guest: str) -> str:
+    """The guest's wire, as the bridge's namespace sees it; qemu makes it, and it goes with qemu."""
+    return f"tap-{guest}"
+
+
+def mac(state: LabState, guest: LabHost) -> str:
+    return MAC.format(net=state.net, number=int(guest.address.rpartition(".")[2]))
+
+
+def make(state: LabState, guest: LabHost, image: GuestImage) -> None:
+    """The guest's folder: its copy of the disk with the saved state, and the seed that gives it its own name, address and keys."""
+    folder = state.host_dir(guest.name)
+    state.claim("tree", str(folder))
+    folder.mkdir(parents=True)
+    # Saved states do not show through an overlay, so the disk is copied; 0.2 s where the file system shares the blocks.
+    run(["cp", "--reflink=auto", "--sparse=always", str(image.golden), str(files(state, guest.name).root)], 120.0)
+    keys = folder / "etc/ssh"
+    keys.mkdir(parents=True)
+    run(["ssh-keygen", "-A", "-f", str(folder)])
+    files(state, guest.name).seed.write_bytes(seed(state, guest, keys))
+
+
+def seed(state: LabState, guest: LabHost, keys: Path) -> bytes:
+    """The seed disk: an archive for the guest's root folder, padded to the size the saved state knows. Raises LabProblem when it does not fit."""
+    peers = "".join(f"{peer.address} {peer.name}\n" for peer in (*state.hosts, *state.guests))
+    services = address(state.net, SERVICES_OCTET)
+    words = {"name": guest.name, "interface": INTERFACE, "mac": mac(state, guest), "address": guest.address, "user": LAB_USER}
+    texts = {
+        "etc/hostname": f"{guest.name}\n",
+        "etc/machine-id": f"{uuid.uuid4().hex}\n",
+        "etc/hosts": f"127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n{peers}{services} lab\n",
+        "etc/apt/sources.list.d/lab.list": f"deb [trusted=yes] http://{services}:{REPO_PORT}/ ./\n",
+        "etc/systemd/network/10-lab.network": NETWORK.format(**words),
+        f"home/{LAB_USER}/.ssh/authorized_keys": state.key.with_suffix(".pub").read_text(),
+        "run/seed.sh": SEED.format(**words),
+        **{f"etc/ssh/{path.name}": path.read_text() for path in sorted(keys.iterdir())},
+    }
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, text in texts.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode, entry.mtime = len(text.encode()), 0o600 if name.endswith("_key") else 0o644, int(time.time())
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    if len(out.getvalue()) > SEED_BYTES:
+        raise LabProblem(f"the seed of guest {guest.name} has {len(out.getvalue())} bytes, and {SEED_BYTES} fit: the lab has too many hosts")
+    return out.getvalue().ljust(SEED_BYTES, b"\0")
+
+
+def boot(state: LabState, guest: LabHost, image: GuestImage) -> None:
+    """Starts the guest from its saved state and plugs its wire in. ``wake`` makes it itself."""
+    state.claim("process", mark(state, guest.name))
+    own, wire = files(state, guest.name, image), tap(state, guest.name)
+    command = guest_qemu.argv(own, mac(state, guest), wire, resume=True)
+    start_qemu(mark(state, guest.name), within(bridge_namespace(state)), own, command, own.folder / "qemu.log")
+    plug = f"link set {wire} master {BRIDGE}\nlink set {wire} up\n"
+    run(["ip", "-netns", bridge_namespace(state), "-batch", "-"], stdin=plug)
+
+
+def wake(state: LabState, guest: LabHost) -> None:
+    """Gives the resumed guest clock, name, address and keys, then its disks, and waits for its sshd. Raises LabProblem."""
+    own = files(state, guest.name)
+    # The clock stands where the state was saved; keys and certificates are judged by it. The seed is read past what the saved state has cached.
+    first = f"date -s @{int(time.time())} >/dev/null && dd if=/dev/vdb bs=64k iflag=direct 2>/dev/null | tar -C / -xf - --no-same-owner && sh /run/seed.sh"
+    type_line(own.serial, first, RESUME_TIMEOUT_S)
+    plug_disks(state, guest)
+    if not until(lambda: greets(guest.address), RESUME_TIMEOUT_S, 0.2):
+        raise LabProblem(f"guest {guest.name}: no sshd greets at {guest.address} within {RESUME_TIMEOUT_S:.0f} s; see {own.console}")
+
+
+def plug_disks(state: LabState, guest: LabHost) -> None:
+    """Plugs the guest's NVMe disks in, empty files with their serials, and waits until it shows all of them. Raises LabProblem."""
+    own = files(state, guest.name)
+    with Monitor(own.monitor) as monitor:
+        for port, serial in enumerate(guest.serials):
+            path = disks.image(state, serial)
+            state.claim("file", str(path))
+            with path.open("wb") as file:
+                file.truncate(state.disk_bytes)
+            for command, arguments in guest_qemu.nvme(serial, path, port):
+                monitor.run(command, arguments)
+    if guest.serials:
+        seconds = int(PLUG_TIMEOUT_S)
+        links = " && ".join(f"ls /dev/disk/by-id/nvme-*{serial}* >/dev/null 2>&1" for serial in guest.serials)
+        type_line(own.serial, f"timeout {seconds} sh -c 'until {links}; do sleep 0.3; done'", PLUG_TIMEOUT_S + 10.0)
+
+
+def unplug_disk(state: LabState, guest: LabHost, port: int) -> None:
+    """Pulls NVMe disk number ``port`` (from 0), as a hand would."""
+    with Monitor(files(state, guest.name).monitor) as monitor:
+        monitor.run("device_del", {"id": f"nvme{port}"})
+
+
+def set_port(state: LabState, guest: LabHost, up: bool) -> None:
+    """Plugs the guest's cable in or out: its interface loses the carrier, its RDMA port goes down."""
+    with Monitor(files(state, guest.name).monitor) as monitor:
+        monitor.run("set_link", {"name": "n0", "up": up})
+
+
+def inside(state: LabState, guest: str, line: str, timeout: float) -> str:
+    """Runs a shell line as root on the guest's serial line, past its sshd and network, and gives back what it printed. Raises LabProblem."""
+    return type_line(files(state, guest).serial, line, timeout)
+
+
+def running(state: LabState, guest: str) -> bool:
+    return bool(marked(mark(state, guest)))
+
+
+def known_hosts(state: LabState, guest: LabHost) -> list[str]:
+    keys = sorted((state.host_dir(guest.name) / "etc/ssh").glob("ssh_host_*_key.pub"))
+    return [f"{guest.name},{guest.address} {' '.join(key.read_text().split()[:2])}\n" for key in keys]
+
+
+def start_all(state: LabState, image: GuestImage, say: Callable[[str], None]) -> None:
+    """All guests of the lab, side by side, until each one's sshd greets."""
+    for guest in state.guests:
+        say(f"starting guest {guest.name}")
+        make(state, guest, image)
+        boot(state, guest, image)
+    for guest in state.guests:
+        wake(state, guest)
+
+
+def free_space_for(count: int, folder: Path) -> None:
+    """Raises LabProblem when the disks of ``count`` guests do not fit beside what lies there: each writes its copy of the root disk."""
+    wanted = count * (2 << 30)
+    free = shutil.disk_usage(folder).free
+    if free < wanted:
+        raise LabProblem(f"{count} guests need up to {wanted >> 30} GiB in {folder}, and {free >> 30} GiB are free there: choose another --dir")
+
+
+def remove(state: LabState, guest: LabHost) -> None:
+    remove_tree(state.host_dir(guest.name))
