@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -47,11 +48,13 @@ def _scalar(value: Any) -> str:
 
 def quoted(text: str) -> str:
     """A plain word stays plain where YAML 1.1 and 1.2 agree that it is a text; everything else is quoted and escaped."""
-    if text.isascii() and text.replace("_", "").isalpha() and text.islower() and text not in _NOT_TEXTS:
+    if _WORD.fullmatch(text) and text.lower() not in _NOT_TEXTS:
         return text
     return '"' + "".join(_escaped(char) for char in text) + '"'
 
 
+# Begins with a letter, so it is no number, no date and no sign of YAML's.
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 # Words that one reader or another takes for a truth, a number or nothing.
 _NOT_TEXTS = frozenset(["true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf"])
 
