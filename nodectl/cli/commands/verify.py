@@ -38,7 +38,7 @@ def command(context: click.Context, /, hosts: tuple[str, ...], suite: str, repla
         raise click.MissingParameter(ctx=context, param=next(one for one in context.command.params if one.name == "hosts"))
     found = Collector()
     asked = read_options(given, found)
-    inventory = load_inventory(hosts, found)
+    inventory = load_inventory(hosts, found, asked.options.vault)
     check_targets(inventory, hosts, "all", asked.limit, found)
     terms = read_terms(inventory, hosts, asked.options.extra_vars, found)
     wanted = read_suite(suite, found)
