@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ from nodectl.verify.units import UnitError, quantity, unit
 Op = Literal["at_least", "at_most", "equals", "same", "near"]
 OPS: tuple[Op, ...] = ("at_least", "at_most", "equals", "same", "near")
 _NEEDED = ("metric", "read", "unit", "op", "why", "source", "date", "how")
-_KEYS = frozenset([*_NEEDED, "each", "value", "profile", "pin", "absent", "alone", "when"])
+_KEYS = frozenset([*_NEEDED, "each", "value", "profile", "pin", "absent", "alone", "when", "detail"])
 _DATE = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 FOLDER = Path(__file__).parent / "checks"
 
@@ -36,7 +37,7 @@ class Row:
     ``op``: "same" over the node's items and over the fleet; "near": at least ``value`` times the fleet's median.
     A check without any limit is held against the fleet; ``alone`` says what it is where there is no fleet: "omit" or "unknown".
     ``absent`` says what a null means: "omit" where the thing does not exist on such hardware, "unknown" where it could not be read.
-    ``when`` lists what must be true of the node for the check to mean anything.
+    ``when`` lists what must be true of the node for the check to mean anything. ``detail`` is a path to things that explain the value.
     """
 
     metric: str
@@ -54,11 +55,13 @@ class Row:
     absent: Literal["omit", "unknown"] = "unknown"
     alone: Literal["omit", "unknown"] = "omit"
     when: tuple[str, ...] = ()
+    detail: str = ""
 
     def cite(self) -> str:
         return f"{self.source} ({self.date})"
 
 
+@cache  # files of the package never change while it runs, and a fleet of thousands asks for each node
 def load_table(kind: str) -> tuple[Row, ...]:
     """The rows of one kind of step. Raises TableError."""
     path = FOLDER / f"{kind}.toml"

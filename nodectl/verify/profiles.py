@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ class Profile:
 NO_PROFILE = Profile("")
 
 
+@cache  # files of the package never change while it runs, and a fleet of thousands asks for each node
 def load_profiles(folder: Path = FOLDER) -> tuple[Profile, ...]:
     """All ``*.toml`` files of ``folder``. Raises ProfileError on the first that may not be used."""
     return tuple(profile_of(path.read_text("utf-8"), path.name) for path in sorted(folder.glob("*.toml")))

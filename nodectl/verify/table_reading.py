@@ -13,7 +13,7 @@ from nodectl.verify.node_table import Row
 from nodectl.verify.profiles import NO_PROFILE, Profile
 from nodectl.verify.reading import Reading
 from nodectl.verify.traits import Trait
-from nodectl.verify.units import quantity, unit
+from nodectl.verify.units import human, quantity, unit
 
 Value = float | bool | str
 # Of things found, this many are spelled out: a log with thousands of lines must stay a sentence.
@@ -48,7 +48,7 @@ def read_rows(rows: Sequence[Row], answer: Mapping[str, Any], context: Context) 
         found = _found(row, answer)
         if not found:
             continue
-        trait = _judged(row, found, context, reading)
+        trait = _judged(row, found, answer, context, reading)
         if trait is not None:
             traits[row.metric] = trait
     return reading, traits
@@ -81,7 +81,7 @@ def _at(item: Mapping[str, Any], row: Row) -> Any:
     return value
 
 
-def _judged(row: Row, found: Sequence[tuple[str, Any]], context: Context, reading: Reading) -> Trait | None:
+def _judged(row: Row, found: Sequence[tuple[str, Any]], answer: Mapping[str, Any], context: Context, reading: Reading) -> Trait | None:
     """Adds the measurement to ``reading``, or gives the trait that is compared later."""
     unread = [label for label, raw in found if raw is None]
     if unread:
@@ -90,15 +90,16 @@ def _judged(row: Row, found: Sequence[tuple[str, Any]], context: Context, readin
         return None
     values = [(label, _value(raw, row)) for label, raw in found]
     detail = _things(found[0][1]) if len(found) == 1 and not row.each else ""
+    detail = _things(answer.get(row.detail)) if row.detail else detail
     limit = _limit(row, context)
     if limit is None or row.op == "near":
         return _compared(row, values, context, reading, detail)
     op: Op = "at_least" if row.op == "at_least" else "at_most" if row.op == "at_most" else "equals"
     wrong = [(label, value) for label, value in values if not _holds(op, value, limit.value)]
     worst = _worst(op, [value for _, value in wrong or values])
-    odd = f"{_list([f'{label}: {_plain(value)}' for label, value in wrong])}; all others are as expected" if row.each and wrong else detail
+    odd = f"{_list([f'{label}: {_plain(value, row)}' for label, value in wrong])}; all others are as expected" if row.each and wrong else detail
     expectation = Expectation(row.metric, op, limit.value, row.unit, limit.why, context.host, limit.source)
-    reading.add(_measurement(row, worst, context, raw=_raw(values), detail=odd), expectation)
+    reading.add(_measurement(row, worst, context, raw=_raw(values, row), detail=odd), expectation)
     return None
 
 
@@ -107,8 +108,9 @@ def _compared(row: Row, values: Sequence[tuple[str, Value]], context: Context, r
     kinds = list(dict.fromkeys(value for _, value in values))
     if len(kinds) > 1:
         common = max(kinds, key=[value for _, value in values].count)
-        odd = [f"{label}: {_plain(value)}" for label, value in values if value != common]
-        measurement = _measurement(row, next(value for _, value in values if value != common), context, raw=_raw(values), detail=f"{_list(odd)}; {row.why}")
+        odd = [f"{label}: {_plain(value, row)}" for label, value in values if value != common]
+        worst = next(value for _, value in values if value != common)
+        measurement = _measurement(row, worst, context, raw=_raw(values, row), detail=f"{_list(odd)}; {row.why}")
         reading.add(measurement, Expectation(row.metric, "equals", common, row.unit, "as most of this node's others have it", context.host, row.cite()))
         return None
     value = float(kinds[0]) if isinstance(kinds[0], bool) else kinds[0]
@@ -174,12 +176,12 @@ def _list(things: Sequence[str]) -> str:
     return "; ".join(things[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
-def _plain(value: Value) -> str:
-    return ("yes" if value else "no") if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else value
+def _plain(value: Value, row: Row) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else human(value, unit(row.unit).base) if isinstance(value, float) else value
 
 
-def _raw(values: Sequence[tuple[str, Value]]) -> str:
-    return "; ".join(f"{label} {_plain(value)}".strip() for label, value in values)[:_MOST_RAW] if len(values) > 1 else ""
+def _raw(values: Sequence[tuple[str, Value]], row: Row) -> str:
+    return "; ".join(f"{label} {_plain(value, row)}".strip() for label, value in values)[:_MOST_RAW] if len(values) > 1 else ""
 
 
 def _measurement(row: Row, value: Value | None, context: Context, error: str = "", raw: str = "", detail: str = "") -> Measurement:

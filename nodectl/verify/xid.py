@@ -7,6 +7,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ class Found:
     mild: tuple[str, ...] = ()
 
 
+@cache  # the file of the package never changes while it runs, and a fleet of thousands asks for each node
 def load_catalogue(path: Path = FILE) -> Catalogue:
     """Raises CatalogueError."""
     return catalogue_of(path.read_text("utf-8"))
