@@ -53,6 +53,7 @@ MODULES: Mapping[str, str] = {
     "probe_machine": "nodectl.agent.probes.probe_machine",
     "probe_mounts": "nodectl.agent.probes.probe_mounts",
     "probe_object_mount": "nodectl.agent.probes.probe_object_mount",
+    "probe_perftest": "nodectl.agent.probes.probe_perftest",
     "probe_phases": "nodectl.agent.probes.probe_phases",
     "probe_route": "nodectl.agent.probes.probe_route",
     "probe_storage_target": "nodectl.agent.probes.probe_storage_target",

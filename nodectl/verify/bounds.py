@@ -11,6 +11,7 @@ from nodectl.verify.hunt import CONTESTED, RETESTS
 from nodectl.verify.machine import DEADLINE
 from nodectl.verify.narrow import most_levels
 from nodectl.verify.node_checks import CLOCK_TRIES
+from nodectl.verify.rdma_pair import SERVER_ENDS
 from nodectl.verify.session import CLEANUP, GRACE
 from nodectl.verify.suite_load import Suite, SuiteStep
 
@@ -46,4 +47,7 @@ def _step(step: SuiteStep, mounts: int, disks: int, nodes: int) -> float:
         "mount_io": step.deadline + mounts * (GRACE + CLEANUP),
         "phases": step.deadline + mounts * (GRACE + CLEANUP),
     }
+    if step.kind == "rdma":
+        # Ports of all nodes; then each round, whose last measurement asks for a port and waits for both ends.
+        return question + (step.option("rounds") + RETESTS + CONTESTED) * (step.deadline + PORT_DEADLINE + SERVER_ENDS + 3 * GRACE)
     return (step.option("rounds") + RETESTS + CONTESTED + 1) * group if step.kind == "pairs" else known.get(step.kind, question)

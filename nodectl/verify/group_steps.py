@@ -11,6 +11,7 @@ from nodectl.verify.narrow_step import narrowed, slow
 from nodectl.verify.network_checks import group_reading, measure_pairs, node_reading, pairs_reading, sizes_of, speed
 from nodectl.verify.pace_checks import METRIC
 from nodectl.verify.pace_watch import PaceWatch
+from nodectl.verify.rdma_step import rdma
 from nodectl.verify.suite_load import SuiteStep
 from nodectl.verify.trial import Trial, forks
 
@@ -96,4 +97,4 @@ def _group(trial: Trial, members: Sequence[Member], result: GangResult, step: Su
         ledger.judged(one.without([host for host in hosts if ledger.lost(host)]), step.kind)
 
 
-GROUPS: Mapping[str, GroupStep] = {"node_all_reduce": node_all_reduce, "pairs": pairs, "all_reduce": all_reduce, "collectives": collectives}
+GROUPS: Mapping[str, GroupStep] = {"node_all_reduce": node_all_reduce, "pairs": pairs, "rdma": rdma, "all_reduce": all_reduce, "collectives": collectives}

@@ -52,6 +52,10 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
     "clock": Kind({"max_offset": "s"}, checks=("clock.offset",)),
     "node_all_reduce": Kind(_RANKS, ("gpu_sizes",), after=frozenset(["torch"]), checks=("node.all_reduce", "node.all_reduce.values")),
     "pairs": Kind({**_RANKS, "rounds": "count"}, ("sizes", "gpu_sizes"), after=_GROUP, checks=("network.pairs", "network.slow_rank")),
+    "rdma": Kind(
+        {"rounds": "count", "size": "B", "iterations": "count", "soft_size": "B", "soft_iterations": "count", "queue_pairs": "count"},
+        after=frozenset(["fabric", "route"]), checks=("rdma.write_bw", "rdma.write_bw.*", "rdma.write_lat.*"),
+    ),
     "all_reduce": Kind(_RANKS, ("sizes", "gpu_sizes"), after=_GROUP, checks=_ALL_REDUCE),
     "collectives": Kind(
         {**_RANKS, "begin": "B", "end": "B", "gpu_begin": "B", "gpu_end": "B", "factor": "count"},

@@ -16,12 +16,14 @@ from typing import Any
 from nodectl.verify.profiles import ProfileError, load_profiles, profile_for
 from nodectl.verify.units import UnitError, quantity
 
-_RATES = ("network_floor", "expected_busbw", "scratch_floor", "file_mount_floor", "expected_hca_rate")
+_RATES = ("network_floor", "rdma_floor", "expected_busbw", "scratch_floor", "file_mount_floor", "expected_hca_rate")
 _COUNTS = (
     "expected_gpus", "expected_hcas", "expected_nvlinks", "expected_nvme", "expected_hugepages", "expected_nvme_media_errors", "rendezvous_port", "base_nofile",
     "base_memlock",
 )
-_OTHERS = {"expected_gpu_temperature": "degC", "expected_nvme_used": "percent", "expected_max_read_request": "B"}
+_OTHERS = {
+    "rdma_latency": "s", "rdma_gid_index": "count", "expected_gpu_temperature": "degC", "expected_nvme_used": "percent", "expected_max_read_request": "B",
+}
 _LISTS = ("fabric_subnets", "fabric_exclude", "expected_modules", "expected_names")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ENDLESS = ("unlimited", "infinity", "-1")
