@@ -42,10 +42,6 @@ def _nodes(pool: Pool) -> dict[str, str]:
     return {**{f"env/{node.host}.env": env_file(node) for node in pool.nodes}, "nodes.json": json.dumps(nodes, indent=2, ensure_ascii=False) + "\n"}
 
 
-def _mpi(pool: Pool) -> Artefact:
-    return Artefact({"hostfile": hostfile(pool), "ssh_config": ssh_config(pool)} if pool.nodes else {})
-
-
 FORMATS: Mapping[str, Format] = {
     "torchrun": Format(
         "start a job with torchrun on the proven nodes, over plain ssh; nodes.json and env/ are the same for a launcher of your own",
@@ -53,7 +49,7 @@ FORMATS: Mapping[str, Format] = {
     ),
     "mpi": Format(
         "hosts with slots by their address on the fabric, for mpirun and DeepSpeed",
-        ('mpirun --hostfile hostfile --mca plm_rsh_args "-F $PWD/ssh_config" PROGRAM', "deepspeed --hostfile hostfile SCRIPT"), _mpi,
+        ('mpirun --hostfile hostfile --mca plm_rsh_args "-F $PWD/ssh_config" PROGRAM', "deepspeed --hostfile hostfile SCRIPT"), hostfile,
     ),
     "nccl": Format(
         "NCCL's settings of each node as they held when it was measured, for containers that bring no /etc/nccl.conf",

@@ -44,7 +44,9 @@ def ssh_block(node: HandedNode) -> str:
     lines = {**options, **lines}
     lines.update({key: value for key, value in _DEFAULTS.items() if key not in lines})
     rows = [*lines.items(), *(("identityfile", key) for key in keys), *(("include", file) for file in files)]
-    return f"Host {_word(node.host)}\n" + "".join(f"    {key} {_value(key, value)}\n" for key, value in rows)
+    # mpirun and DeepSpeed log in by the address in the hostfile: the same node, reached the same way.
+    names = dict.fromkeys([node.host, node.fabric_address])
+    return f"Host {' '.join(map(_word, names))}\n" + "".join(f"    {key} {_value(key, value)}\n" for key, value in rows)
 
 
 def _value(key: str, value: str) -> str:
