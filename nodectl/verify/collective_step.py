@@ -73,7 +73,7 @@ def _wires(trial: Trial, members: Sequence[Member], fabric: str) -> dict[str, Wi
 
 
 def _wires_of(member: Member) -> Wires:
-    """Empty where the node does not say it: a node that is lost here has its verdict already."""
+    """With the reason where the node does not say it."""
     variables = member.session.variables
     arguments = {"subnets": list(variables.get("fabric_subnets") or []), "exclude": list(variables.get("fabric_exclude") or [])}
     try:
@@ -81,5 +81,7 @@ def _wires_of(member: Member) -> Wires:
         said = Answer("fabric_facts", outcome.facts).part("nodectl_fabric")
         hcas = frozenset(str(hca.get("name")) for hca in said.parts("hcas") if hca.get("usable") is True)
         return Wires(hcas, any(said.part("gpudirect").values.values()))
-    except (Gone, Garbled):
-        return Wires()
+    except Gone as gone:
+        return Wires(error=gone.reason)
+    except Garbled as garbled:
+        return Wires(error=str(garbled))

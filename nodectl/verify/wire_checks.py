@@ -25,10 +25,11 @@ LOG = "NCCL_DEBUG=INFO"
 
 @dataclass(frozen=True)
 class Wires:
-    """What a node has: usable HCAs, and whether its kernel lets adapters read GPU memory (None: nobody asked)."""
+    """What a node has: usable HCAs, and whether its kernel lets adapters read GPU memory. ``error``: why neither is known."""
 
     hcas: frozenset[str] = frozenset()
-    gpudirect: bool | None = None
+    gpudirect: bool = False
+    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,21 +79,21 @@ def log_reading(members: Sequence[Member], result: GangResult, fleet: Fleet, wir
     if members[0].backend != "nccl" or wanted is None:
         return reading
     for member in members:
-        log = nccl_log(result.logs.get(member.host, ""))
-        reading.join([_hcas(member, log, wires.get(member.host, Wires()), wanted)])
+        log, mine = nccl_log(result.logs.get(member.host, "")), wires.get(member.host, Wires(error="the node was not asked"))
+        reading.join([_hcas(member, log, mine, wanted)])
         if len(members) > 1:
-            reading.join([_direct(member, log, wires.get(member.host, Wires()))])
+            reading.join([_direct(member, log, mine)])
     return reading
 
 
 def _hcas(member: Member, log: NcclLog, wires: Wires, wanted: str) -> Reading:
     """The devices that NCCL opened are those of the fabric: none missing, none of storage or management. A site that names them itself is believed."""
     reading = Reading()
-    if wanted != "IB" or not wires.hcas or "NCCL_IB_HCA" in member.env:
+    if wanted != "IB" or "NCCL_IB_HCA" in member.env:
         return reading
     missing, extra = sorted(wires.hcas - log.hcas), sorted(log.hcas - wires.hcas)
     parts = ([f"{', '.join(missing)} is not used"] if missing else []) + ([f"{', '.join(extra)} is no device of the fabric"] if extra else [])
-    error = "" if log.hcas or "IB" in log.absent else "NCCL's log does not name its HCAs"
+    error = wires.error or ("" if log.hcas or "IB" in log.absent else "NCCL's log does not name its HCAs")
     measured = Measurement("network.hcas_used", ",".join(sorted(log.hcas)), "text", (member.host,), _method(log), error=error, detail="; ".join(parts))
     reading.add(measured, Expectation("network.hcas_used", "equals", ",".join(sorted(wires.hcas)), "text", "the usable HCAs of this node", member.host))
     return reading
@@ -101,11 +102,11 @@ def _hcas(member: Member, log: NcclLog, wires: Wires, wanted: str) -> Reading:
 def _direct(member: Member, log: NcclLog, wires: Wires) -> Reading:
     """Every connection to another node hands GPU memory to the adapter. Only asked where the kernel can: whether it should is another check."""
     reading = Reading()
-    if not wires.gpudirect:
+    if not wires.gpudirect and not wires.error:
         return reading
     off = sorted(name for name, on in log.gdr.items() if not on)
     said = f"; GPU Direct RDMA is disabled for {', '.join(off)}" if off else ""
-    error = "" if log.links else "NCCL's log shows no connection to another node"
+    error = wires.error or ("" if log.links else "NCCL's log shows no connection to another node")
     detail = f"{log.staged} of {sum(log.links.values())} connections copy through host memory{said}"
     measured = Measurement("network.gpudirect", log.staged == 0, "bool", (member.host,), _method(log), _links(log), error=error, detail=detail)
     reading.must_be_true(measured, "nvidia_peermem or DMA-BUF is there, so adapters can read GPU memory")

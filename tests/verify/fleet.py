@@ -218,8 +218,9 @@ def _limits(memlock: int) -> Outcome:
 
 
 def _fabric(kind: str = "tcp", hcas: list[dict[str, Any]] | None = None) -> Outcome:
+    direct = {} if kind == "tcp" else {"gpudirect": {"peermem": True, "dmabuf": False}}  # nobody reads it where nothing could use it
     links = [{"name": "host0", "driver": "", "type": "ether", "mtu": 1500}]
-    return Outcome(facts={"nodectl_fabric": {"kind": kind, "hcas": hcas or [], "gpus": [], "interfaces": links, "not_found": ["no RDMA device"]}})
+    return Outcome(facts={"nodectl_fabric": {"kind": kind, "hcas": hcas or [], "gpus": [], "interfaces": links, **direct, "not_found": ["no RDMA device"]}})
 
 
 def _storage(**changes: Any) -> Outcome:

@@ -262,7 +262,7 @@ def gpu_nodes(*odd: FakeNode) -> tuple[dict[str, Verdict], Seen]:
 def gpu(inside: float = 470 * GB, between: float = 450 * GB, count: int = 8, network: str = "IB", wrong_inside: int = 0, rc_inside: int = 0, skip: bool = False) -> Callable[..., Outcome]:
     """torch and all groups of a node of ``count`` H100."""
 
-    def workload(_node: FakeNode, args: dict[str, Any]) -> Outcome:
+    def workload(node: FakeNode, args: dict[str, Any]) -> Outcome:
         if not args.get("argv"):
             names = ["NVIDIA H100 80GB HBM3"] * count
             return said(0, {"kind": "torch", "torch": "2.13", "python": "3.11", "cuda": "12", "gpus": count, "names": names, "nccl": "2.27"})
@@ -277,8 +277,13 @@ def gpu(inside: float = 470 * GB, between: float = 450 * GB, count: int = 8, net
                 lines.append({"kind": "skipped", "rank": rank, "case": 0, "bytes": SIZE, "reason": "does not fit beside what fills the GPU"})
             else:
                 lines += results(config, rank, inside if alone else between, wrong_inside if alone else 0) + paces(config, rank, gpu=True)
+        lines.append({"kind": "moved", "rank": first, "bytes": 10**9})
+        node.sent += 10**9
         found = said(0, *lines)
-        found.values["stderr"] = f"n:1:1 [0] NCCL INFO Using network {network}\n"
+        found.values["stderr"] = (
+            f"n:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB host0:10.0.0.1<0>\nn:1:1 [0] NCCL INFO Using network {network}\n"
+            f"n:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/{network}/0/GDRDMA\n"
+        )
         return found
 
     return workload
