@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nodectl.lab import guest_kernel, guest_qemu, repo
 from nodectl.lab.base import BUILD_TIMEOUT_S, CONTAINED, QUIET_UNITS, SUITE, Base, cache_folder, mirror
-from nodectl.lab.guest_qemu import SNAPSHOT, Files
+from nodectl.lab.guest_qemu import SNAPSHOT, Files, Wire
 from nodectl.lab.machine import attempt, marked, remove_tree, run, start, stop, unmount, until
 from nodectl.lab.problem import LabProblem
 from nodectl.lab.qmp import Monitor, await_shell, type_line
@@ -36,15 +36,15 @@ SERIAL_SHELL = "[Service]\nExecStart=\nExecStart=-/sbin/agetty --noclear --noiss
 # The software HCA does not survive a reboot by itself, as a driver's device does.
 RXE_UNIT = f"""\
 [Unit]
-Description=soft-RoCE on the lab's network
-After=network.target sys-subsystem-net-devices-{guest_qemu.INTERFACE}.device
+Description=soft-RoCE on the lab's fabric
+After=network.target sys-subsystem-net-devices-{guest_qemu.FABRIC}.device
 ConditionPathExists=!/sys/class/infiniband/rxe0
 
 [Service]
 Type=oneshot
 RemainAfterExit=yes
 ExecStartPre=/sbin/modprobe rdma_rxe
-ExecStart=/usr/bin/rdma link add rxe0 type rxe netdev {guest_qemu.INTERFACE}
+ExecStart=/usr/bin/rdma link add rxe0 type rxe netdev {guest_qemu.FABRIC}
 
 [Install]
 WantedBy=multi-user.target
@@ -55,7 +55,7 @@ SEED_BYTES = 1 << 20
 ROOT = "root.qcow2"
 # A cold start took 25 to 60 s on busy cores; with eight other jobs on two cores minutes were seen.
 BOOT_TIMEOUT_S = 420.0
-GOLDEN_MAC = "52:54:00:4e:44:00"
+GOLDEN = (Wire("52:54:00:4e:44:00", "ndl-first"), Wire("52:54:00:4f:44:00", "ndl-fabric"))
 
 Say = Callable[[str], None]
 
@@ -84,7 +84,7 @@ def key(shared: Base) -> str:
     """Name of the cache entry: equal for equal contents. A saved state belongs to one version of qemu."""
     version = run(["qemu-system-x86_64", "--version"]).splitlines()[0]
     kernel = [guest_kernel.INIT, guest_kernel.BOOT_MODULES, guest_kernel.KEPT_FOLDERS, guest_kernel.LEFT_FOLDERS, guest_kernel.KEPT_DRIVERS]
-    devices = guest_qemu.argv(Files(Path("."), Path("vmlinux"), Path("initrd")), GOLDEN_MAC, "tap", resume=True)
+    devices = guest_qemu.argv(Files(Path("."), Path("vmlinux"), Path("initrd")), "guest", *GOLDEN, resume=True)
     packages = [shared.root.parent.name, GUEST_PACKAGES, KERNEL_PACKAGES, WARM_MODULES, MASKED]
     recipe = json.dumps([RECIPE, version, packages, kernel, devices, SERIAL_SHELL, RXE_UNIT, ROOT_BYTES])
     return f"{SUITE}-guest-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
@@ -203,7 +203,7 @@ def _save_state(partial: Path, below: Path) -> None:
     run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", f"../{ROOT}", str(files.root)])
     files.seed.write_bytes(bytes(SEED_BYTES))
     log = files.folder / "qemu.log"
-    start_qemu(partial.name, ["unshare", "--net"], files, guest_qemu.argv(files, GOLDEN_MAC, "ndl-first", resume=False), log)
+    start_qemu(partial.name, ["unshare", "--net"], files, guest_qemu.argv(files, "first", *GOLDEN, resume=False), log)
     try:
         await_shell(files.serial, BOOT_TIMEOUT_S)
         # Units without a network of theirs may fail; what counts is that the boot is over.

@@ -11,8 +11,8 @@ from nodectl.lab.plan import NVME_PORTS
 # One vCPU: two guests of two each on two cores wait for one another's locks (118 CPU-s each instead of 35, measured).
 MEMORY_MIB = 1024
 # What the machine stands on, in order: fixed places keep the interface's name (enp0s16) and let a state be loaded again.
-INTERFACE = "enp0s16"
-ROOT_PLACE, SEED_PLACE, NET_PLACE, RNG_PLACE, FIRST_PORT = 0x8, 0x9, 0x10, 0x11, 0x2
+INTERFACE, FABRIC = "enp0s16", "enp0s18"
+ROOT_PLACE, SEED_PLACE, NET_PLACE, RNG_PLACE, FABRIC_PLACE, FIRST_PORT = 0x8, 0x9, 0x10, 0x11, 0x12, 0x2
 # Without AVX there is less to emulate: 59 instead of 66 CPU-s until ssh answered. norandmaps lets TCG use translated pages again: 33 instead of 39.
 CPU = "Nehalem"
 COMMAND_LINE = "console=ttyS0 root=/dev/vda rw quiet loglevel=4 mitigations=off norandmaps"
@@ -48,13 +48,22 @@ class Files:
         return self.folder / "console.log"
 
 
-def argv(files: Files, mac: str, tap: str, resume: bool, cpu: str = CPU) -> list[str]:
-    """To be started in the network namespace where the tap device belongs, with ``files.folder`` as the working folder.
+@dataclass(frozen=True)
+class Wire:
+    """One network card: its address, and the tap device that qemu makes for it."""
 
-    ``resume`` starts from the saved state, without which the guest boots.
+    mac: str
+    tap: str
+
+
+def argv(files: Files, name: str, wire: Wire, fabric: Wire, resume: bool) -> list[str]:
+    """To be started in the network namespace where the tap devices belong, with ``files.folder`` as the working folder.
+
+    ``wire`` leads to the controller, ``fabric`` carries RDMA: a node whose fabric is cut still answers. ``resume`` starts from the saved state,
+    without which the guest boots.
     """
     return [
-        "qemu-system-x86_64", "-name", tap, "-M", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", cpu, "-m", str(MEMORY_MIB), "-smp", "1",
+        "qemu-system-x86_64", "-name", name, "-M", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", CPU, "-m", str(MEMORY_MIB), "-smp", "1",
         "-nodefaults", "-no-user-config", "-display", "none", "-rtc", "base=utc",
         "-chardev", f"socket,id=s0,path={files.serial.name},server=on,wait=off,logfile={files.console.name},logappend=on", "-serial", "chardev:s0",
         "-qmp", f"unix:{files.monitor.name},server=on,wait=off",
@@ -62,10 +71,16 @@ def argv(files: Files, mac: str, tap: str, resume: bool, cpu: str = CPU) -> list
         "-drive", f"file={files.root.name},if=none,id=root,format=qcow2,cache=unsafe,discard=unmap",
         "-device", f"virtio-blk-pci,drive=root,addr={ROOT_PLACE:#x}",
         "-drive", f"file={files.seed.name},if=none,id=seed,format=raw,readonly=on,cache=none", "-device", f"virtio-blk-pci,drive=seed,addr={SEED_PLACE:#x}",
-        "-netdev", f"tap,id=n0,ifname={tap},script=no,downscript=no",
-        # The rate that rdma_rxe shows for its port is this one.
-        "-device", f"virtio-net-pci,netdev=n0,romfile=,mac={mac},addr={NET_PLACE:#x},speed=100000,duplex=full",
+        *_card("n0", wire, NET_PLACE), *_card("f0", fabric, FABRIC_PLACE),
         "-device", f"virtio-rng-pci,addr={RNG_PLACE:#x}", *_ports(), *(["-loadvm", SNAPSHOT] if resume else []),
+    ]  # fmt: skip
+
+
+def _card(name: str, wire: Wire, place: int) -> list[str]:
+    """The rate that rdma_rxe shows for its port is the card's ``speed`` (Mb/s)."""
+    return [
+        "-netdev", f"tap,id={name},ifname={wire.tap},script=no,downscript=no",
+        "-device", f"virtio-net-pci,id=card-{name},netdev={name},romfile=,mac={wire.mac},addr={place:#x},speed=100000,duplex=full",
     ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nodectl.lab import disks, guest_qemu
 from nodectl.lab.guest_image import SEED_BYTES, GuestImage, start_qemu
-from nodectl.lab.guest_qemu import INTERFACE, Files
+from nodectl.lab.guest_qemu import FABRIC, INTERFACE, Files, Wire
 from nodectl.lab.hosts import greets
 from nodectl.lab.machine import marked, remove_tree, run, until
 from nodectl.lab.network import BRIDGE, bridge_namespace, within
@@ -24,8 +24,12 @@ from nodectl.lab.state import LabHost, LabState
 # Resumed guests answered in 4 to 9 s on a machine of two cores; with eight other jobs on them it was a minute.
 RESUME_TIMEOUT_S = 240.0
 PLUG_TIMEOUT_S = 120.0
-# 52:54:00 is qemu's own; "NDx" follows, then the number of the lab's network and of the guest.
-MAC = "52:54:00:4e:{net:02x}:{number:02x}"
+# 52:54:00 is qemu's own; the card, the number of the lab's network, and that of the guest follow.
+MAC = "52:54:00:{card:02x}:{net:02x}:{number:02x}"
+CARD, FABRIC_CARD = 0x4E, 0x4F
+# The fabric's bridge, in the lab's own namespace like the other: its addresses mean something to the guests of this lab only.
+FABRIC_BRIDGE = "fab0"
+FABRIC_NET = "192.168.77."
 
 # Run in the guest, as root, from the seed disk: what tells it apart from every other guest that woke up from the same state.
 SEED = """\
@@ -36,6 +40,11 @@ ip link set {interface} address {mac}
 ip address flush dev {interface}
 ip address add {address}/24 dev {interface}
 ip link set {interface} up
+ip link set {fabric} down
+ip link set {fabric} address {fabric_mac}
+ip address flush dev {fabric}
+ip address add {fabric_address}/24 dev {fabric}
+ip link set {fabric} up
 chown -R root:root /etc/ssh
 chmod 0600 /etc/ssh/ssh_host_*_key
 chown -R {user}:{user} /home/{user}/.ssh
@@ -66,13 +75,18 @@ def mark(state: LabState, guest: str) -> str:
     return f"{state.id}/{guest}"
 
 
-def tap(state: LabState, guest: str) -> str:
-    """The guest's wire, as the bridge's namespace sees it; qemu makes it, and it goes with qemu."""
-    return f"tap-{guest}"
+def number(guest: LabHost) -> int:
+    return int(guest.address.rpartition(".")[2])
 
 
-def mac(state: LabState, guest: LabHost) -> str:
-    return MAC.format(net=state.net, number=int(guest.address.rpartition(".")[2]))
+def fabric_address(guest: LabHost) -> str:
+    return f"{FABRIC_NET}{number(guest)}"
+
+
+def wires(state: LabState, guest: LabHost) -> tuple[Wire, Wire]:
+    """The guest's cards and their ends in the bridges' namespace; qemu makes those, and they go with it."""
+    macs = [MAC.format(card=card, net=state.net, number=number(guest)) for card in (CARD, FABRIC_CARD)]
+    return Wire(macs[0], f"tap-{guest.name}"), Wire(macs[1], f"fab-{guest.name}")
 
 
 def make(state: LabState, guest: LabHost, image: GuestImage) -> None:
@@ -92,15 +106,18 @@ def seed(state: LabState, guest: LabHost, keys: Path) -> bytes:
     """The seed disk: an archive for the guest's root folder, padded to the size the saved state knows. Raises LabProblem when it does not fit."""
     peers = "".join(f"{peer.address} {peer.name}\n" for peer in (*state.hosts, *state.guests))
     services = address(state.net, SERVICES_OCTET)
-    words = {"name": guest.name, "interface": INTERFACE, "mac": mac(state, guest), "address": guest.address, "user": LAB_USER}
+    wire, fabric = wires(state, guest)
+    own = {"interface": INTERFACE, "mac": wire.mac, "address": guest.address}
+    other = {"fabric": FABRIC, "fabric_mac": fabric.mac, "fabric_address": fabric_address(guest)}
     texts = {
         "etc/hostname": f"{guest.name}\n",
         "etc/machine-id": f"{uuid.uuid4().hex}\n",
         "etc/hosts": f"127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n{peers}{services} lab\n",
         "etc/apt/sources.list.d/lab.list": f"deb [trusted=yes] http://{services}:{REPO_PORT}/ ./\n",
-        "etc/systemd/network/10-lab.network": NETWORK.format(**words),
+        "etc/systemd/network/10-lab.network": NETWORK.format(**own),
+        "etc/systemd/network/11-fabric.network": NETWORK.format(interface=FABRIC, mac=fabric.mac, address=fabric_address(guest)),
         f"home/{LAB_USER}/.ssh/authorized_keys": state.key.with_suffix(".pub").read_text(),
-        "run/seed.sh": SEED.format(**words),
+        "run/seed.sh": SEED.format(name=guest.name, user=LAB_USER, **own, **other),
         **{f"etc/ssh/{path.name}": path.read_text() for path in sorted(keys.iterdir())},
     }
     out = io.BytesIO()
@@ -117,10 +134,10 @@ def seed(state: LabState, guest: LabHost, keys: Path) -> bytes:
 def boot(state: LabState, guest: LabHost, image: GuestImage) -> None:
     """Starts the guest from its saved state and plugs its wire in. ``wake`` makes it itself."""
     state.claim("process", mark(state, guest.name))
-    own, wire = files(state, guest.name, image), tap(state, guest.name)
-    command = guest_qemu.argv(own, mac(state, guest), wire, resume=True)
+    own, (wire, fabric) = files(state, guest.name, image), wires(state, guest)
+    command = guest_qemu.argv(own, guest.name, wire, fabric, resume=True)
     start_qemu(mark(state, guest.name), within(bridge_namespace(state)), own, command, own.folder / "qemu.log")
-    plug = f"link set {wire} master {BRIDGE}\nlink set {wire} up\n"
+    plug = "".join(f"link set {one.tap} master {bridge}\nlink set {one.tap} up\n" for one, bridge in ((wire, BRIDGE), (fabric, FABRIC_BRIDGE)))
     run(["ip", "-netns", bridge_namespace(state), "-batch", "-"], stdin=plug)
 
 
@@ -159,9 +176,9 @@ def unplug_disk(state: LabState, guest: LabHost, port: int) -> None:
 
 
 def set_port(state: LabState, guest: LabHost, up: bool) -> None:
-    """Plugs the guest's cable in or out: its interface loses the carrier, its RDMA port goes down."""
+    """Plugs the guest's fabric cable in or out: the interface loses its carrier, the RDMA port goes down; ssh still answers."""
     with Monitor(files(state, guest.name).monitor) as monitor:
-        monitor.run("set_link", {"name": "n0", "up": up})
+        monitor.run("set_link", {"name": "card-f0", "up": up})
 
 
 def inside(state: LabState, guest: str, line: str, timeout: float) -> str:
@@ -180,6 +197,7 @@ def known_hosts(state: LabState, guest: LabHost) -> list[str]:
 
 def start_all(state: LabState, image: GuestImage, say: Callable[[str], None]) -> None:
     """All guests of the lab, side by side, until each one's sshd greets."""
+    run(["ip", "-netns", bridge_namespace(state), "-batch", "-"], stdin=f"link add {FABRIC_BRIDGE} type bridge\nlink set {FABRIC_BRIDGE} up\n")
     for guest in state.guests:
         say(f"starting guest {guest.name}")
         make(state, guest, image)

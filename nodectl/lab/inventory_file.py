@@ -81,8 +81,12 @@ def _group(name: str, members: Sequence[LabHost], variables: Sequence[str] = ())
     own = ["      vars:", *(f"        {one}" for one in variables)] if variables else []
     lines = [f"    {name}:", *own, "      hosts:" if members else "      hosts: {}"]
     for host in members:
-        lines += [f"        {host.name}:", f"          ansible_host: {host.address}", *_disks(host)]
+        lines += [f"        {host.name}:", f"          ansible_host: {host.address}", *_fabric(host), *_disks(host)]
     return lines
+
+
+def _fabric(host: LabHost) -> list[str]:
+    return [f"          fabric_address: {guests.fabric_address(host)}"] if host.name.startswith("g") else []
 
 
 def _torch(state: LabState) -> list[str]:
