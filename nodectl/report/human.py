@@ -16,6 +16,7 @@ from nodectl.diagnostics.model import Diagnostic
 from nodectl.diagnostics.render_human import render_human
 from nodectl.report.exit_code import MEANING
 from nodectl.report.fold import HostSummary, Summary, complaint, title
+from nodectl.report.sweep_table import sweep_lines
 from nodectl.wire.event import Event
 from nodectl.wire.origin import Origin
 
@@ -61,6 +62,7 @@ class TaskLog:
             "host.stopped": self._stopped,
             "warning": self._warning,
             "check": self._check,
+            "sweep": self._sweep,
             "progress": self._progress,
         }
         writer = writers.get(event.kind)
@@ -150,6 +152,9 @@ class TaskLog:
         verdict = str(event.data.get("verdict"))
         if verdict != "pass" or self._view.verbosity > 0:
             yield Text(f"{verdict}: [{event.host}] {event.data.get('name', '')}: {event.data.get('reason', '')}", style=VERDICT_STYLES.get(verdict, ""))
+
+    def _sweep(self, event: Event) -> Iterator[Text]:
+        yield from sweep_lines(event.data, single=self._view.verbosity > 0)
 
     def _progress(self, event: Event) -> Iterator[Text]:
         # What one node is busy with is for the live view; a stage of the whole run is news.
