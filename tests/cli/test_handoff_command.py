@@ -10,6 +10,7 @@ import pytest
 from nodectl.cli.main import run
 from nodectl.report.journal import Journal
 from nodectl.wire.event import Event
+from tests.handoff.pool_events import node, waived
 
 TASK = Event("task.end", 2.0, "n1", {"task": "t", "status": "ok"})
 RUNS: list[tuple[dict[str, Any], list[Event], str]] = [
@@ -52,3 +53,29 @@ def test_a_run_that_handed_off_nobody_can_be_written_anew(event: Event, tmp_path
     assert run(["handoff", str(tmp_path / "past")]) == 0
     assert "handed off: no node" in capsys.readouterr().out
     assert (tmp_path / "past" / "handoff" / "excluded.json").exists()
+
+
+# --format; exit code; words that are shown
+CHOICES: list[tuple[str, int, list[str]]] = [
+    ("slurm", 0, ["handed off: no node"]), ("slurm, kubernetes", 0, ["README.md"]), ("slrum", 1, ["'slrum': expected some of torchrun, mpi", "Did you mean slurm?"]),
+    ("", 1, ["''"]), ("slurm,,mpi", 1, ["''"]), ("zzz", 1, ["'zzz'"]),
+]
+
+
+@pytest.mark.parametrize(("names", "code", "words"), CHOICES)
+def test_formats(names: str, code: int, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal_of(tmp_path / "past", {"command": "verify"}, [VERIFIED[0]])
+    assert run(["handoff", str(tmp_path / "past"), "--format", names]) == code
+    shown = capsys.readouterr()
+    assert [word for word in words if word not in shown.out + shown.err] == []
+    assert (tmp_path / "past" / "handoff" / "slurm" / "apply.sh").exists() is (code == 0)
+    assert not (tmp_path / "past" / "handoff" / "torchrun.sh").exists()
+
+
+def test_who_is_waived_and_who_a_format_cannot_express_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    events = [node("N1"), waived("N1"), Event("verdict", 3.0, "N1", {"verdict": "skipped", "reasons": []})]
+    journal_of(tmp_path / "past", {"command": "verify"}, events)
+    assert run(["handoff", str(tmp_path / "past")]) == 0
+    shown = capsys.readouterr().out
+    assert "of these with a waiver: N1\n" in shown
+    assert "not in kubernetes: N1: 'N1' is not a node name of Kubernetes" in shown

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nodectl.handoff.nccl_conf import parse
 from nodectl.lang.template import Templar
 from nodectl.lang.template_error import TemplateError
 from nodectl.shipped import shipped
@@ -57,6 +58,7 @@ def test_settings_of_each_fabric(found: dict[str, Any], more: dict[str, Any], li
     text = rendered(found, **more)
     assert settings(text) == ["NCCL_SOCKET_IFNAME==eth9", *lines]
     assert why in text
+    assert parse(text)[1] == []  # nothing that NCCL would drop, cut or misread
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
