@@ -97,7 +97,7 @@ function curveWords(curves) {
 
 const sweepTable = (curves) => table("Sweep", ["Size", "What", "#Time", "#algbw", "#busbw", "#Wrong", "Slowest rank"], curves.flatMap((curve) => curve.rows.map((row) => el("tr", null,
   el("th", { scope: "row" }, size(row[0])), el("td", null, curveName(curve, curves)),
-  ...[["Time", shown(row[1], "s")], ["algbw", shown(row[2], "B/s")], ["busbw", shown(row[3], "B/s")], ["Wrong", row[4] === null ? "not checked" : String(row[4])]].map(([name, text]) => el("td", { class: "number", "data-name": name }, text || "none")),
+  ...[["Time", shown(row[1], "s")], ["algbw", shown(row[2], "B/s")], ["busbw", shown(row[3], "B/s")], ["Wrong", row[4] === null ? "not checked" : String(row[4])]].map(([name, text]) => figureCell(name, text)),
   el("td", { "data-name": "Slowest rank" }, row[6] || "not known")))));
 
 // -- storage
@@ -168,5 +168,4 @@ function shortened(u, shownBars) {
 }
 
 const barTable = (name, shownBars) => table(name, ["Node", "Verdict", "#Value", "#Floor"], shownBars.slice(0, 200).map(({ node, check }) => el("tr", null,
-  el("th", { scope: "row" }, nodeButton(node)), el("td", null, badge(check.verdict)), el("td", { class: "number", "data-name": "Value" }, shown(check.value, check.unit)),
-  el("td", { class: "number", "data-name": "Floor" }, shown(check.floor, check.unit) || "none"))));
+  el("th", { scope: "row" }, nodeButton(node)), el("td", null, badge(check.verdict)), figureCell("Value", shown(check.value, check.unit)), figureCell("Floor", shown(check.floor, check.unit)))));

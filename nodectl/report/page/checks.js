@@ -35,8 +35,7 @@ function overallRow(row) {
   return el("tr", null,
     el("th", { scope: "row" }, row.name, row.sources.size ? el("div", { class: "quiet" }, [...row.sources].slice(0, 2).join("; ")) : ""),
     el("td", { "data-name": "Verdicts" }, ...words.flatMap((word) => [badgeCount(word, row.counts[word]), " "])),
-    el("td", { class: "number", "data-name": "Least · median · most" }, spread(row)),
-    el("td", { class: "number", "data-name": "Floor" }, several([...row.floors])),
+    figureCell("Least · median · most", spread(row)), figureCell("Floor", several([...row.floors])),
     el("td", null, ...row.bad.slice(0, NAMES).flatMap((node) => [nodeButton(node), " "]), row.bad.length > NAMES ? `and ${row.bad.length - NAMES} more` : ""));
 }
 

@@ -15,8 +15,11 @@ const badge = (word) => el("span", { class: `badge ${kindOf(word)}` }, el("span"
 // A table whose rows become blocks on a phone; each cell then says which column it is of. A column of figures is written "#Name".
 function table(caption, columns, rows, hidden) {
   const head = el("tr", null, ...columns.map((name) => el("th", { scope: "col", class: name.startsWith("#") ? "number" : null }, name.replace(/^#/, ""))));
-  return el("table", { class: "stacks" }, el("caption", { class: hidden ? "away" : null }, caption), el("thead", null, head), el("tbody", null, ...rows));
+  return el("table", { class: "stacks", "aria-label": hidden ? caption : null }, hidden ? "" : el("caption", null, caption), el("thead", null, head), el("tbody", null, ...rows));
 }
+
+// A figure stays in one piece; a long text in its place (a list of versions) may break anywhere.
+const figureCell = (name, text) => el("td", { class: text.length > 32 ? null : "number", "data-name": name }, text || "none");
 
 // A fold whose content is made when it is opened for the first time: a thousand of them cost nothing until then.
 function fold(title, make, open) {

@@ -33,8 +33,7 @@ function checkRow(check) {
   return el("tr", null,
     el("td", null, badge(check.verdict)),
     el("th", { scope: "row" }, check.name, check.simulated ? el("div", null, el("span", { class: "simulated" }, "simulated")) : ""),
-    el("td", { class: "number", "data-name": "Value" }, shown(check.value, check.unit) || "none"),
-    el("td", { class: "number", "data-name": "Floor" }, shown(check.floor, check.unit) || "none"),
+    figureCell("Value", shown(check.value, check.unit)), figureCell("Floor", shown(check.floor, check.unit)),
     el("td", null, check.reason, check.waiver ? el("p", { class: "waiver" }, check.waiver) : "",
       check.source ? el("p", { class: "quiet" }, `Source: ${check.source}`) : "", rawOf(check)));
 }

@@ -135,8 +135,8 @@ function pairRow({ row, column, step, ratio }) {
   const mark = failed ? "✕ " : ratio < SLOW ? "╱ " : "";
   return el("tr", null,
     el("th", { scope: "row" }, nodeButton(nodes[row]), " ↔ ", nodeButton(nodes[column])),
-    el("td", { class: "number", "data-name": slower() ? "Latency" : "Bandwidth" }, failed ? errorOf(row, column) : shown(valueOf(step), layerNow().unit)),
-    el("td", { class: "number", "data-name": "Of a good pair" }, mark, failed ? "failed" : `${Math.round((valueOf(step) / heat.usual) * 100)} %`));
+    figureCell(slower() ? "Latency" : "Bandwidth", failed ? errorOf(row, column) : shown(valueOf(step), layerNow().unit)),
+    figureCell("Of a good pair", failed ? `${mark}failed` : `${mark}${Math.round((valueOf(step) / heat.usual) * 100)} %`));
 }
 
 function colour(name) {
