@@ -355,4 +355,10 @@ CODES: Mapping[str, Code] = {
         "nodectl verify --replay handoff/evidence.json   # a figure in it was corrected by hand",
         "Take the file from a place where only you can write, replay the run's own folder, or verify the nodes again.",
     ),
+    "E410": Code(
+        "a question that nobody can answer",
+        "A play asks for a variable (vars_prompt) that has no default, and the command does not run on a terminal.",
+        "- hosts: all\n  vars_prompt:\n    - {name: release, prompt: Which release?}",
+        "Give the answer with -e NAME=VALUE; for a secret, put it into a vault-encrypted file: -e @answers.yml.",
+    ),
 }

@@ -273,6 +273,8 @@ class TaskRun:
         outcome = self._perform(node, arguments, variables)
         item = Item(mark_unsafe(outcome.to_result()))
         item.effects = self._effects(outcome, item.result.get("ansible_facts", {}))
+        if node.host != self._host and flag(self._run, self._task.delegate_facts, variables):
+            item.effects = Effects(elsewhere={node.host: item.effects})
         variables.maps[0].update(item.effects.vars)
         for warning in outcome.warnings:
             self._run.emit("warning", self._host, text=warning, origin=str(self._task.origin))

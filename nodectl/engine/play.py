@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from nodectl.engine import vars_files
 from nodectl.engine.cursor import Cursor, Failure, RolesRun
@@ -18,8 +20,10 @@ from nodectl.engine.state import HostState
 from nodectl.engine.strategy import Group, free, linear
 from nodectl.engine.tags import selected
 from nodectl.lang.task import Node, Task
+from nodectl.lang.template_error import TemplateError
 from nodectl.lang.unsafe import mark_unsafe
 from nodectl.transport.channel import Lost
+from nodectl.wire.params import Param, Wrong, convert
 
 
 class Batch:
@@ -38,6 +42,8 @@ class Batch:
         self._pool = pool
         self._start_at = start_at
         self._unwound: set[str] = set()
+        self._gates: dict[int, AbstractContextManager[Any]] = {}
+        self._gating = threading.Lock()
         self._free = scope.play.strategy != "linear"
         self._thread = threading.get_ident()
         args = {"gather_subset": list(scope.play.gather_subset)} if scope.play.gather_subset else {}
@@ -145,14 +151,36 @@ class Batch:
     def _everywhere(self, group: Group, cursors: dict[str, Cursor], handlers: bool) -> None:
         self._tell_start(group.task, handlers)
         runs = {host: TaskRun(self.run, self.scope, host, place, handlers) for host, place in group.members.items()}
+        gate = self._gate(group)
         if self._inside():
             for host, one in runs.items():
-                self._finish(group, host, one.run(), cursors, handlers)
+                with gate:
+                    done = one.run()
+                self._finish(group, host, done, cursors, handlers)
         else:
-            waiting: dict[Future[Done], str] = {self._pool.submit(one.run): host for host, one in runs.items()}
+            waiting: dict[Future[Done], str] = {self._pool.submit(_behind, gate, one.run): host for host, one in runs.items()}
             for future in as_completed(waiting):
                 self._finish(group, waiting[future], future.result(), cursors, handlers)
         self._check_budget(group.task)
+
+    def _gate(self, group: Group) -> AbstractContextManager[Any]:
+        """throttle: so many hosts at a time are at this task; the gate is the task's, because with `free` hosts come to it one by one."""
+        task, host = group.task, next(iter(group.members))
+        if task.throttle is None:
+            return nullcontext()
+        with self._gating:
+            if id(task) not in self._gates:
+                number = self._throttle(task, self.run.variables.of_task(self.scope, host, group.members[host]))
+                self._gates[id(task)] = threading.Semaphore(number) if number > 0 else nullcontext()
+            return self._gates[id(task)]
+
+    def _throttle(self, task: Task, variables: Mapping[str, Any]) -> int:
+        """0 is no limit, as in Ansible; what cannot be read is the safe end of what it may have meant."""
+        try:
+            return max(0, int(convert(Param("int"), self.run.templar.render(task.throttle, variables))))
+        except (TemplateError, Wrong) as error:
+            self.run.emit("warning", text=f"throttle cannot be read ({error}): one host at a time", origin=str(task.origin))
+            return 1
 
     def _once(self, group: Group, cursors: dict[str, Cursor], handlers: bool) -> None:
         """On the first host for which the condition holds; its result goes to all."""
@@ -197,6 +225,8 @@ class Batch:
     def _finish(self, group: Group, host: str, done: Done, cursors: dict[str, Cursor], handlers: bool) -> None:
         state, cursor = self._state(host), cursors[host]
         done.effects.give_to(state)
+        for other, effects in done.effects.elsewhere.items():
+            effects.give_to(self._state(other))
         self._note_owed(state, done, "" if not handlers or done.status == "failed" else self.scope.handlers.key_of(group.task))
         if done.gone is not None:
             self._lose(host, done, cursor)
@@ -299,3 +329,8 @@ class Batch:
         if allowed is not None and 100.0 * gone / len(self.hosts) > allowed:
             return f"max_fail_percentage: {gone} of {len(self.hosts)} hosts failed, more than {allowed:g} %"
         return ""
+
+
+def _behind(gate: AbstractContextManager[Any], work: Callable[[], Done]) -> Done:
+    with gate:
+        return work()

@@ -17,12 +17,16 @@ CENSORED = "the output has been hidden due to the fact that 'no_log: true' was s
 
 @dataclass
 class Effects:
-    """Variables that a task gives to a host; after a run_once task, to all hosts. ``unknowable``: check mode could not fill them in."""
+    """Variables that a task gives to a host; after a run_once task, to all hosts. ``unknowable``: check mode could not fill them in.
+
+    ``elsewhere`` are those for another host (delegate_facts), by its name.
+    """
 
     vars: dict[str, Any] = field(default_factory=dict)
     included: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     unknowable: set[str] = field(default_factory=set)
+    elsewhere: dict[str, Effects] = field(default_factory=dict)
 
     def give_to(self, state: HostState) -> None:
         state.vars.update(self.vars)
@@ -35,6 +39,8 @@ class Effects:
         self.included.update(other.included)
         self.facts.update(other.facts)
         self.unknowable |= other.unknowable
+        for host, more in other.elsewhere.items():
+            self.elsewhere.setdefault(host, Effects()).take(more)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from nodectl.engine.options import Options as Options
 from nodectl.engine.play import Batch
 from nodectl.engine.preflight import preflight, roles_of, serial_of
 from nodectl.engine.runtime import Emit, PlayScope, Runtime
-from nodectl.engine.serial import batches
+from nodectl.engine.serial import batches, ordered
 from nodectl.engine.state import HostStatus
 from nodectl.inventory.model import Inventory
 from nodectl.lang.playbook import Play, Playbook
@@ -71,7 +71,7 @@ def _play(run: Runtime, play: Play, named: Sequence[str], pool: Executor, start_
         run.emit("warning", text=text, origin=str(play.hosts_origin))
         return
     handlers = HandlerTable(play.handlers)
-    left = batches(hosts, serial_of(run, play))
+    left = batches(ordered(hosts, play.order), serial_of(run, play))
     while left:
         scope = PlayScope(play, hosts, left.pop(0), roles_of(play), handlers)
         scope.remaining = [host for host in hosts if not run.state(host).gone]

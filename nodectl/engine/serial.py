@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Sequence
 from typing import Any
+
+
+def ordered(hosts: Sequence[str], order: str) -> list[str]:
+    """`order`: how a play takes its hosts. (`ansible_play_hosts` stays in the order of the inventory, as in Ansible.)"""
+    if order == "shuffle":
+        return random.sample(hosts, len(hosts))
+    found = sorted(hosts) if "sorted" in order else list(hosts)
+    return found[::-1] if order.startswith("reverse") else found
 
 
 def batches(hosts: Sequence[str], serial: Sequence[Any]) -> list[list[str]]:

@@ -37,10 +37,10 @@ class HostState:
 
     def learn(self, facts: dict[str, Any]) -> None:
         """Take facts as Ansible does: `ansible_x` and `ansible_facts.x` are the same value. A fact of another name stays what it is."""
-        for key, value in facts.items():
-            bare = key.removeprefix("ansible_") if key != "ansible_local" else key
-            self.facts[bare] = value
-            self.injected[key] = value
+        if facts:
+            # New mappings: with delegate_facts another host's thread may be reading the old ones.
+            self.facts = {**self.facts, **{key.removeprefix("ansible_") if key != "ansible_local" else key: value for key, value in facts.items()}}
+            self.injected = {**self.injected, **facts}
 
     def forget_facts(self) -> None:
         self.facts = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,8 +63,32 @@ def spec_of(name: str, known: Known) -> Spec | None:
     return IMPORTS.get(name) or known(name)
 
 
-def find_call(fields: Fields, known: Known) -> Call | None:
-    """The module call of a task; None (with diagnostics) when there is none or more than one."""
+def module_defaults(fields: Fields, known: Known) -> tuple[Map, ...]:
+    """The keyword of this name: parameters by the short name of their module. One mapping, or a list of them, the last one winning."""
+    return tuple(_defaults(item, at, known, fields.check) for item, at in fields.items("module_defaults") if item is not None)
+
+
+def _defaults(value: Any, at: Origin, known: Known, checker: Checker) -> Map:
+    found = Map(at)
+    if not isinstance(value, Map):
+        checker.error("E209", f"'module_defaults' wants a mapping, not {kind_of(value)}", at, "expected MODULE: {parameter: value}")
+        return found
+    for name, item in value.items():
+        short, key_at = short_name(str(name), known), value.key_at[name]
+        if str(name).startswith("group/"):
+            advice = "groups of modules belong to collections: name each module"
+            checker.error("E217", f"'{name}' in module_defaults is not supported by nodectl", key_at, "not supported", advice)
+        elif short is None and not ansible_only(str(name)):
+            checker.error("E203", f"unknown module '{name}'", key_at, "no module of this name", nearest(str(name), _modules(known)))
+        elif not isinstance(item, Map):
+            checker.error("E209", f"the defaults of '{name}' want a mapping, not {kind_of(item)}", value.value_at[name], "expected parameter: value pairs")
+        elif short is not None:
+            found[short], found.key_at[short], found.value_at[short] = item, key_at, value.value_at[name]
+    return found
+
+
+def find_call(fields: Fields, known: Known, defaults: Sequence[Map] = ()) -> Call | None:
+    """The module call of a task; None (with diagnostics) when there is none or more than one. ``defaults``: module_defaults, outermost first."""
     candidates = [key for key in fields.map if isinstance(key, str) and key not in keywords.TASK and not key.startswith("with_")]
     named = [key for key in candidates if short_name(key, known)]
     spelled = [key for key in ("action", "local_action") if key in fields]
@@ -80,8 +104,8 @@ def find_call(fields: Fields, known: Known) -> Call | None:
         fields.check.error("E205", f"two modules in one task: '{first}' and '{second}'", fields.key_at(second), "a second module", "make it a task of its own")
         return None
     if spelled:
-        return _spelled(spelled[0], fields, known)
-    return _call(named[0], fields.map[named[0]], fields.key_at(named[0]), fields.at(named[0]), fields, known)
+        return _spelled(spelled[0], fields, known, defaults)
+    return _call(named[0], fields.map[named[0]], fields.key_at(named[0]), fields.at(named[0]), fields, known, defaults)
 
 
 def _not_keyword(key: str, fields: Fields) -> None:
@@ -122,7 +146,7 @@ def _no_module(rest: list[str], fields: Fields, known: Known) -> None:
             _unknown(key, fields.key_at(key), [*modules, *keywords.TASK], fields)
 
 
-def _spelled(key: str, fields: Fields, known: Known) -> Call | None:
+def _spelled(key: str, fields: Fields, known: Known, defaults: Sequence[Map]) -> Call | None:
     """`action: copy src=a dest=b`, `local_action: {module: copy, …}`."""
     value, at = fields.map[key], fields.at(key)
     if isinstance(value, Map) and isinstance(value.get("module"), str):
@@ -139,13 +163,13 @@ def _spelled(key: str, fields: Fields, known: Known) -> Call | None:
     if short_name(name, known) is None:
         _unknown(name, at, _modules(known), fields)
         return None
-    call = _call(name, body or None, at, at, fields, known)
+    call = _call(name, body or None, at, at, fields, known, defaults)
     if call is not None:
         call.local = key == "local_action"
     return call
 
 
-def _call(name: str, value: Any, at: Origin, value_at: Origin, fields: Fields, known: Known) -> Call | None:
+def _call(name: str, value: Any, at: Origin, value_at: Origin, fields: Fields, known: Known, defaults: Sequence[Map]) -> Call | None:
     short = short_name(name, known)
     spec = spec_of(short, known) if short else None
     if short is None or spec is None:
@@ -162,6 +186,8 @@ def _call(name: str, value: Any, at: Origin, value_at: Origin, fields: Fields, k
     elif value is not None:
         fields.check.error("E209", f"'{name}' wants parameters, not {kind_of(value)}", value_at, "expected name: value pairs")
         return None
+    for layer in reversed(defaults):
+        _take_defaults(call, layer)
     _check(call, fields.check)
     call.args = {key: bare(item) for key, item in call.raw.items()}
     return call
@@ -178,6 +204,17 @@ def _take_args_keyword(call: Call, fields: Fields) -> None:
 def _take(call: Call, value: Map) -> None:
     for name, item in value.items():
         call.raw[str(name)], call.key_at[str(name)], call.value_at[str(name)] = item, value.key_at[name], value.value_at[name]
+
+
+def _take_defaults(call: Call, layer: Map) -> None:
+    """What the task does not say itself, under whatever name."""
+    given = {call.spec.canonical(name) or name for name in call.raw}
+    values = layer.get(call.module)
+    if not isinstance(values, Map):
+        return
+    for name in values:
+        if (call.spec.canonical(str(name)) or str(name)) not in given:
+            call.raw[str(name)], call.key_at[str(name)], call.value_at[str(name)] = values[name], values.key_at[name], values.value_at[name]
 
 
 def _take_text(call: Call, text: str, at: Origin, checker: Checker) -> bool:

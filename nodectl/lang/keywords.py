@@ -7,7 +7,8 @@ from collections.abc import Mapping
 # What tasks, blocks, roles and plays share, and what nodectl does with it: everything here is pushed down to the tasks.
 SHARED = (
     "name", "when", "tags", "vars", "become", "become_user", "become_method", "become_flags", "environment", "ignore_errors",
-    "ignore_unreachable", "no_log", "delegate_to", "run_once", "any_errors_fatal", "check_mode", "diff", "timeout", "notify", "connection", "collections",
+    "ignore_unreachable", "no_log", "delegate_to", "delegate_facts", "run_once", "any_errors_fatal", "check_mode", "diff", "timeout", "notify", "connection",
+    "collections", "module_defaults", "throttle",
 )  # fmt: skip
 TASK = (
     *SHARED, "args", "action", "local_action", "loop", "loop_control", "register", "changed_when", "failed_when", "until", "retries", "delay", "listen",
@@ -18,24 +19,23 @@ IMPORT_PLAYBOOK = ("import_playbook", "name", "when", "tags", "vars")
 PLAY = (
     "name", "hosts", "gather_facts", "gather_subset", "become", "become_user", "become_method", "become_flags", "vars", "vars_files", "roles", "tasks",
     "pre_tasks", "post_tasks", "handlers", "tags", "serial", "strategy", "max_fail_percentage", "any_errors_fatal", "force_handlers", "environment",
-    "ignore_errors", "ignore_unreachable", "no_log", "check_mode", "diff", "timeout", "run_once", "connection", "collections", "order",
+    "ignore_errors", "ignore_unreachable", "no_log", "check_mode", "diff", "timeout", "run_once", "connection", "collections", "order", "module_defaults",
+    "throttle", "vars_prompt",
 )  # fmt: skip
 LOOP_CONTROL = ("loop_var", "index_var", "label", "pause", "extended", "extended_allitems")
 SECTIONS = ("pre_tasks", "roles", "tasks", "post_tasks")
 STRATEGIES = ("linear", "free", "host_pinned")
+ORDERS = ("inventory", "reverse_inventory", "sorted", "reverse_sorted", "shuffle")
+PROMPT = ("name", "prompt", "default", "private", "confirm", "unsafe")
 
 # Words of Ansible that nodectl does not do: silently leaving them out would change what a playbook means.
 REFUSED: Mapping[str, str] = {
     "async": "long jobs may simply run: nodectl keeps the line to the node alive; give `timeout` to bound them",
     "poll": "it belongs to async, which nodectl does not need",
-    "throttle": "use serial, or run_once with delegate_to",
-    "module_defaults": "write the parameters into the tasks, or into a variable",
     "debugger": "run with -v, or with --start-at-task",
     "remote_user": "set ansible_user in the inventory",
     "port": "set ansible_port in the inventory",
-    "delegate_facts": "facts belong to the host they were gathered on",
     "become_exe": "nodectl runs sudo from its fixed PATH",
-    "vars_prompt": "a run asks nothing: give the value with -e, or in group_vars",
     "gather_timeout": "facts are bounded by nodectl itself",
     "fact_path": "local facts are read from /etc/ansible/facts.d",
     "include": "write include_tasks or import_tasks",

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from nodectl.lang.fields import Checker, Fields
+from nodectl.lang.arguments import Known as Known
+from nodectl.lang.arguments import module_defaults
+from nodectl.lang.fields import Checker, Fields, is_template
 from nodectl.lang.role import Role
 from nodectl.lang.task import Become, Inherited, Task, Template
 from nodectl.wire.origin import Origin
-from nodectl.wire.params import Spec
-
-Known = Callable[[str], "Spec | None"]
 
 
 @dataclass(frozen=True)
@@ -89,6 +87,9 @@ def inherit(outer: Inherited, fields: Fields, loading: Loading, variables: dict[
         check_mode=or_outer(fields.flag("check_mode"), outer.check_mode),
         diff=or_outer(fields.flag("diff"), outer.diff),
         timeout=or_outer(fields.template("timeout"), outer.timeout),
+        throttle=or_outer(_throttle(fields), outer.throttle),
+        delegate_facts=or_outer(fields.flag("delegate_facts"), outer.delegate_facts),
+        module_defaults=outer.module_defaults + module_defaults(fields, loading.known),
     )
 
 
@@ -100,6 +101,14 @@ def connection(fields: Fields) -> dict[str, Template]:
     if value != "local":
         fields.check.error("E209", f"connection '{value}' is not known", fields.at("connection"), "expected ssh or local")
     return {"ansible_connection": value}
+
+
+def _throttle(fields: Fields) -> Template:
+    value = fields.template("throttle")
+    if value is not None and not is_template(value) and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+        fields.wrong("throttle", "a number of hosts")
+        return None
+    return value
 
 
 def _become(outer: Become, inner: Become) -> Become:

@@ -20,6 +20,8 @@ from nodectl.wire.origin import Origin
 
 # An include or import of a role is another use than the same role in `roles:`.
 INCLUDED = Use(Path(), (), {}, included=True)
+# Keywords of a task that are false where nobody said anything.
+_SWITCHES = ("ignore_errors", "ignore_unreachable", "no_log", "run_once", "any_errors_fatal", "delegate_facts")
 # Modules that read a file of the controller: the parameter that names it, and the folder of a role where it is.
 # Not include_vars: roles try it for a file of this distribution and rescue or ignore that there is none.
 _SOURCES = {"template": ("src", "templates"), "copy": ("src", "files")}
@@ -82,8 +84,8 @@ def _block(fields: Fields, where: Where, loading: Loading) -> Block:
 
 
 def _task(fields: Fields, where: Where, loading: Loading) -> tuple[Task | None, Call | None]:
-    call = find_call(fields, loading.known)
     outer = inherit(where.inherited, fields, loading)
+    call = find_call(fields, loading.known, outer.module_defaults)
     loop, kind = _loop(fields)
     origins = {str(key): at for key, at in fields.map.key_at.items()}
     if call is not None:
@@ -119,7 +121,7 @@ def _task(fields: Fields, where: Where, loading: Loading) -> tuple[Task | None, 
 def _given(outer: Inherited) -> dict[str, Any]:
     """The inherited values under a task's own names, with what nobody said filled in."""
     values = dict(vars(outer))
-    for name in ("ignore_errors", "ignore_unreachable", "no_log", "run_once", "any_errors_fatal"):
+    for name in _SWITCHES:
         values[name] = False if values[name] is None else values[name]
     return values
 
@@ -192,7 +194,7 @@ def _no_loop(task: Task, call: Call, loading: Loading) -> None:
 def _inside(task: Task, where: Where) -> Inherited:
     """What an import gives to what it brings: all its keywords, and its variables as one more scope."""
     taken = {name: getattr(task, name) for name in vars(where.inherited)}
-    for name in ("ignore_errors", "ignore_unreachable", "no_log", "run_once", "any_errors_fatal"):
+    for name in _SWITCHES:
         taken[name] = taken[name] or None
     taken["scope"] = task.scope + ((task.vars,) if task.vars else ())
     return Inherited(**taken)

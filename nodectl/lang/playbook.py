@@ -19,6 +19,18 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Prompt:
+    """A variable that a person is asked for. ``private``: the answer is not echoed, and is a secret; ``confirm``: it is asked twice."""
+
+    name: str
+    text: str
+    origin: Origin
+    default: str | None = None
+    private: bool = True
+    confirm: bool = False
+
+
+@dataclass(frozen=True)
 class Play:
     """One play. ``handlers`` holds those of the play and of every role in it, in Ansible's order of search (last wins)."""
 
@@ -41,6 +53,8 @@ class Play:
     force_handlers: bool = False
     environment: tuple[Template, ...] = ()
     tags: frozenset[str] = frozenset()
+    order: str = "inventory"
+    prompts: tuple[Prompt, ...] = ()
 
 
 @dataclass(frozen=True)

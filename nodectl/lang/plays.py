@@ -13,7 +13,7 @@ from nodectl.lang.document import Map, Seq, bare
 from nodectl.lang.fields import Checker, Fields, is_template, kind_of, looked_in, nearest
 from nodectl.lang.loading import Known, Loading, Where, connection, inherit
 from nodectl.lang.nodes import node_list, only_tasks, role_entry
-from nodectl.lang.playbook import Play, Section
+from nodectl.lang.playbook import Play, Prompt, Section
 from nodectl.lang.task import Become, Inherited, Node, Task
 from nodectl.lang.unsafe import has_template
 from nodectl.wire.origin import Origin
@@ -106,7 +106,35 @@ class Books:
             force_handlers=bool(fields.fixed_flag("force_handlers")),
             environment=fields.environment(),
             tags=inherited.tags,
+            order=self._one_of("order", keywords.ORDERS, fields),
+            prompts=tuple(prompt for item, at in fields.items("vars_prompt") if (prompt := self._prompt(item, at)) is not None),
         )
+
+    def _prompt(self, value: Any, at: Origin) -> Prompt | None:
+        """One item of vars_prompt."""
+        if not isinstance(value, Map):
+            self.checker.error("E209", f"'vars_prompt' wants mappings, not {kind_of(value)}", at, "expected name: and prompt:")
+            return None
+        fields = Fields(value, self.checker)
+        for key in [key for key in ("encrypt", "salt", "salt_size") if key in fields]:
+            advice = "ask for the password and write {{ name | password_hash('sha512') }} where its hash is wanted"
+            self.checker.error("E217", f"'{key}' in vars_prompt is not supported by nodectl", fields.key_at(key), "not supported", advice)
+        fields.unknown((*keywords.PROMPT, "encrypt", "salt", "salt_size"), "vars_prompt")
+        name = fields.name("name")
+        if not name:
+            self.checker.error("E209", "a question without a name", at, "expected name:", "name the variable that gets the answer")
+            return None
+        private = fields.fixed_flag("private")
+        default = fields.text("default") if "default" in fields else None
+        return Prompt(name, fields.text("prompt") or name, fields.start, default, private is not False, bool(fields.fixed_flag("confirm")))
+
+    def _one_of(self, key: str, words: Sequence[str], fields: Fields) -> str:
+        """A keyword with a fixed set of values, the first being the default."""
+        value = fields.text(key, words[0])
+        if value not in words:
+            self.checker.error("E209", f"unknown {key} '{value}'", fields.at(key), f"expected one of {', '.join(words)}", nearest(value, words))
+            return words[0]
+        return value
 
     def _keywords(self, fields: Fields) -> None:
         for key in [key for key in fields.map if key not in keywords.PLAY]:
@@ -114,9 +142,6 @@ class Books:
                 self.checker.error("E217", f"'{key}' is not supported by nodectl", fields.key_at(key), "not supported", keywords.REFUSED[key])
             else:
                 self.checker.error("E202", f"unknown keyword '{key}' in a play", fields.key_at(key), "not a keyword", nearest(str(key), keywords.PLAY))
-        if fields.text("order", "inventory") != "inventory":
-            advice = "hosts are taken in the order of the inventory"
-            self.checker.error("E217", "only order: inventory is supported", fields.at("order"), "not supported", advice)
 
     def _section(self, name: str, fields: Fields, where: Where, loading: Loading) -> Section:
         """`tasks` holds the roles too: they come first, and handlers are flushed once after both."""

@@ -53,6 +53,9 @@ class Inherited:
     check_mode: Template = None
     diff: Template = None
     timeout: Template = None
+    throttle: Template = None
+    delegate_facts: Template = None
+    module_defaults: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,8 @@ class Task:
     ``origin`` is the place of the task's first key; ``origins`` maps "args.NAME" and keyword names to theirs.
     ``loop`` is None, or the list/template to loop over; ``loop_kind`` is "loop" or the with_ lookup ("items", "dict", …).
     ``inherited`` is set on include_tasks and include_role only: what the tasks they bring get from the blocks around.
-    ``listen`` is only set on handlers. ``scope`` are the variables of enclosing blocks, imports and includes, outermost first.
+    ``module_defaults`` are those around the task, outermost first; they are in ``args`` already. ``listen`` is only set on handlers.
+    ``scope`` are the variables of enclosing blocks, imports and includes, outermost first.
     """
 
     module: str
@@ -96,6 +100,9 @@ class Task:
     diff: Template = None
     no_log: Template = False
     timeout: Template = None
+    throttle: Template = None
+    delegate_facts: Template = False
+    module_defaults: tuple[Any, ...] = ()
     any_errors_fatal: bool = False
     apply_tags: frozenset[str] = frozenset()
     inherited: Inherited | None = None

@@ -235,6 +235,17 @@ def test_no_more_hosts_at_a_time_than_forks(tmp_path: Path, forks: int, most: in
     assert 1 <= connections.most_running <= most
 
 
+@pytest.mark.parametrize("strategy", ["linear", "free"])
+@pytest.mark.parametrize(("throttle", "most"), [("1", 1), ("'{{ 2 }}'", 2), ("0", 8), ("'{{ none_of_ours }}'", 1)])
+def test_no_more_hosts_at_a_time_than_throttle(tmp_path: Path, strategy: str, throttle: str, most: int) -> None:
+    connections = FakeConnections(script=slow)
+    text = book(f"{{name: a, ping: , throttle: {throttle}}}").replace("gather_facts: false", f"gather_facts: false\n  strategy: {strategy}")
+    played = play(tmp_path, text, inventory=MANY, connections=connections)
+    assert set(played.result.status.values()) == {"ok"}
+    assert connections.most_running == most if most < 8 else connections.most_running > 2
+    assert [event.data["text"].startswith("throttle cannot be read") for event in played.kinds("warning")] == ([True] if "none" in throttle else [])
+
+
 def test_linear_ends_a_task_everywhere_before_the_next_begins(tmp_path: Path) -> None:
     connections = FakeConnections(script=slow)
     play(tmp_path, book("{name: a, ping: {}}", "{name: b, stat: {path: /}}", "{name: c, command: 'true'}"), inventory=MANY, connections=connections)

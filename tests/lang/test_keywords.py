@@ -23,7 +23,8 @@ RIGHT: dict[str, Any] = {
     "retries": 2, "delay": 1, "hosts": "all", "gather_facts": False, "gather_subset": ["min"], "vars_files": ["{{ f }}"], "roles": [], "tasks": [],
     "pre_tasks": [], "post_tasks": [], "handlers": [], "serial": 1, "strategy": "free", "max_fail_percentage": 10, "force_handlers": True,
     "order": "inventory", "role": "r", "block": [{"debug": None}], "rescue": [{"debug": None}], "always": [{"debug": None}], "listen": "t",
-    "action": "debug", "local_action": "debug",
+    "action": "debug", "local_action": "debug", "throttle": 2, "delegate_facts": True, "module_defaults": {"debug": {"msg": "x"}},
+    "vars_prompt": [{"name": "x"}],
 }  # fmt: skip
 # What must not be anything but text, a list, a mapping, a boolean …: the kinds that are refused. Templates pass where a value may come later.
 KINDS: dict[str, Any] = {"a mapping": {"label": "v"}, "a list": [["x"]], "text": "some words", "a number": 7, "a boolean": True}
@@ -40,6 +41,9 @@ REFUSES: dict[str, set[str]] = {
     "environment": {"a list", "text", "a number", "a boolean"},
     "register": {"a mapping", "a list", "text", "a number", "a boolean"},
     "loop_control": {"a list", "text", "a number", "a boolean"},
+    "throttle": {"a mapping", "a list", "text", "a boolean"},
+    "delegate_facts": {"a mapping", "a list", "text", "a number"},
+    "module_defaults": {"a mapping", "a list", "text", "a number", "a boolean"},
     "args": {"a mapping", "a list", "text", "a number", "a boolean"},
     "changed_when": {"a mapping", "a list", "text", "a number"},
     "failed_when": {"a mapping", "a list", "text", "a number"},
@@ -120,7 +124,7 @@ def test_a_value_of_the_wrong_kind_is_told_at_the_value(tmp_path: Path, word: st
         assert not found, found[0].message
         return
     assert found
-    assert found[0].code in ("E206", "E209", "E213", "E221")
+    assert found[0].code in ("E203", "E206", "E209", "E213", "E221")
     assert found[0].origin is not None
     assert found[0].origin.line >= 4
 

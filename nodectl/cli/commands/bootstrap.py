@@ -39,6 +39,7 @@ def command(hosts: tuple[str, ...], playbook: Path | None, suite: str, run_dir: 
     if text is not None:
         click.echo(text)
         return 0
+    playing = playing.answered()
     with playing.session(run_dir) as session:
         result = playing.play(session)
         if not playing.asked.options.check:

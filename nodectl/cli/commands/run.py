@@ -29,6 +29,7 @@ def command(playbook: Path, sources: tuple[str, ...], run_dir: Path | None, **gi
     if text is not None:
         click.echo(text)
         return 0
+    playing = playing.answered()
     with playing.session(run_dir) as session:
         playing.play(session)
     return session.exit_code
