@@ -17,6 +17,7 @@ def index(pool: Pool, made: Mapping[str, Artefact]) -> dict[str, Any]:
     return {
         "run_id": pool.run_id,
         "world_size": pool.world_size,
+        "simulated": pool.simulated,
         "handed_off": [node.host for node in pool.nodes],
         "waived": {node.host: [dataclasses.asdict(waiver) for waiver in node.waivers] for node in pool.nodes if node.waivers},
         "excluded": {item.host: item.sentence for item in pool.excluded},
@@ -31,6 +32,8 @@ def readme(pool: Pool, made: Mapping[str, Artefact]) -> str:
     """The same for a person."""
     count = f"{len(pool.nodes)} node{'' if len(pool.nodes) == 1 else 's'}"
     parts = [f"# Handoff of run {_plain(pool.run_id)}\n\n{count} proven, {len(pool.excluded)} excluded, world size {pool.world_size}.\n"]
+    if pool.simulated:
+        parts.append("Some figures were measured on stand-ins for hardware (gloo, loop devices): the way is proven, the speed is not.\n")
     waived = [f"- {node.host}: {waiver.check}, waived by {waiver.who} until {waiver.until}: {waiver.why}" for node in pool.nodes for waiver in node.waivers]
     if waived:
         parts.append("## Here although not all checks passed\n\n" + _lines(waived))

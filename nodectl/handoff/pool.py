@@ -79,6 +79,11 @@ class Pool:
     checks: Mapping[str, tuple[Mapping[str, Any], ...]]
 
     @property
+    def simulated(self) -> bool:
+        """Whether any figure stands in for hardware: then nothing here promises speed."""
+        return any(check.get("simulated") is True for checks in self.checks.values() for check in checks)
+
+    @property
     def world_size(self) -> int:
         return sum(node.nproc for node in self.nodes)
 

@@ -10,7 +10,7 @@ import pytest
 from nodectl.handoff.formats import FORMATS
 from nodectl.handoff.write import Handoff, write_handoff
 from nodectl.wire.event import Event
-from tests.handoff.pool_events import machine, node, start, verdict
+from tests.handoff.pool_events import check, machine, node, start, verdict
 
 EVENTS = [*start("n1", "N2", "n3"), node("n1"), verdict("n1"), Event("node", 1.0, "N2", node("n2").data), verdict("N2"), node("n3"), verdict("n3", "fail", "slow\nvery")]
 # Files that belong to no format.
@@ -50,6 +50,13 @@ def test_the_page_for_people(handoff: Handoff) -> None:
     assert all(f"## {name}: {one.purpose}\n" in text and f"    {one.use[0]}\n" in text for name, one in FORMATS.items())
     assert "`env/`" in text
     assert "env/n1.env" not in text
+
+
+@pytest.mark.parametrize("simulated", [True, False])
+def test_stand_ins_for_hardware_are_said(simulated: bool, tmp_path: Path) -> None:
+    write_handoff([*EVENTS, check("n1", simulated=simulated)], tmp_path)
+    assert json.loads((tmp_path / "handoff.json").read_text())["simulated"] is simulated
+    assert ("the speed is not" in (tmp_path / "README.md").read_text()) is simulated
 
 
 def test_every_script_that_the_index_names_is_there_and_runs(handoff: Handoff) -> None:
