@@ -94,7 +94,7 @@ def _apply(name: str, data: Mapping[str, Any]) -> Act:
             raise LabProblem(f"fault {name!r}: {value!r} is not {data['value']}")
         for file in data.get("file", []):
             content = (STAND_INS / file["source"]).read_text("utf-8")
-            _run(state, host, name, value, f"shadow {file['target']} {file.get('mode', '755')}", content)
+            _run(state, host, name, value, f"shadow {file['target']} {file['mode']}", content)
         _run(state, host, name, value, data["apply"])
 
     return apply

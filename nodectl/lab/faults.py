@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from nodectl.lab.fault_disk import disk_faults
 from nodectl.lab.fault_group import group_faults
+from nodectl.lab.fault_hardware import hardware_faults
 from nodectl.lab.fault_kind import FaultKind, require_running
 from nodectl.lab.fault_link import link_faults
 from nodectl.lab.fault_power import power_faults
@@ -19,7 +20,7 @@ from nodectl.lab.state import Fault, LabHost, LabState, load, locked
 
 def kinds() -> tuple[FaultKind, ...]:
     """Everything that can be broken."""
-    return (*link_faults(), *power_faults(), *group_faults(), *disk_faults(), *script_faults(), *store_faults())
+    return (*link_faults(), *power_faults(), *group_faults(), *disk_faults(), *hardware_faults(), *script_faults(), *store_faults())
 
 
 def kind(name: str) -> FaultKind:
