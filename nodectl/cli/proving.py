@@ -43,5 +43,6 @@ def read_suite(name: str, found: Collector) -> Suite | None:
     try:
         return load_suite(name)
     except SuiteError as error:
-        found.error("E407", str(error), None, help="nodectl's suites are TOML files; name a shipped one, or give the path of yours")
+        for one in error.diagnostics:
+            found.error(one.code, one.message, one.origin, label=one.label, help=one.help)
         return None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from nodectl.verify.floor_load import floor_of_json
@@ -30,7 +31,7 @@ def evidence_of(events: Sequence[Event], handed_off: Sequence[str], world_size: 
     """JSON types. ``simulated`` at the top is True when any figure stands in for hardware: then nothing here promises speed."""
     start = _first(events, "run.start")
     suite = _first(events, "suite")
-    readings = [{key: event.data.get(key) for key in ("step", "measurements", "expectations")} for event in events if event.kind == "reading"]
+    readings = [{key: event.data.get(key) for key in ("step", "repetition", "measurements", "expectations")} for event in events if event.kind == "reading"]
     parts = plain({
         "run": {"started": events[0].at if events else 0.0, **{key: start.get(key) for key in ("run_id", "command", "argv", "inventory", "playbook")}},
         "inputs": {
@@ -85,13 +86,23 @@ def check_seal(evidence: Mapping[str, Any]) -> None:
         raise BadEvidence(f"it was changed after it was written: what it says of its own hash does not hold for {', '.join(changed)}")
 
 
-def readings_in(evidence: Mapping[str, Any]) -> list[tuple[str, Reading]]:
-    """Step and reading. Raises BadEvidence."""
+@dataclass(frozen=True)
+class Given:
+    """One thing that the judge was given: by which step, and which time of how many."""
+
+    step: str
+    repetition: tuple[int, int]
+    reading: Reading
+
+
+def readings_in(evidence: Mapping[str, Any]) -> list[Given]:
+    """Raises BadEvidence."""
     found = []
     for number, one in enumerate(_list(evidence, "readings"), 1):
         try:
-            found.append((str(one["step"]), reading_of(one)))
-        except (BadReading, KeyError, TypeError) as error:
+            first, last = one.get("repetition") or (1, 1)
+            found.append(Given(str(one["step"]), (int(first), int(last)), reading_of(one)))
+        except (BadReading, KeyError, TypeError, ValueError, AttributeError) as error:
             raise BadEvidence(f"reading {number} cannot be read: {error}") from None
     return found
 

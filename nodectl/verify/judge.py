@@ -67,6 +67,12 @@ def _waived(check: Check, measurement: Measurement, waivers: Sequence[Waiver], t
     return replace(check, verdict="skipped", reason=words, waiver=waiver)
 
 
+def said(check: Check, repetition: Sequence[int]) -> bool:
+    """Of a step that is done several times (number, of how many), what passes is said once, at the last time; what does not, each time."""
+    number, of = repetition
+    return number >= of or check.verdict != "pass"
+
+
 def node_verdict(checks: Sequence[Check]) -> Verdict:
     """The worst of a node's checks; a node of which nothing is known is unknown."""
     return max((check.verdict for check in checks), key=lambda verdict: _RANK[verdict], default="unknown")

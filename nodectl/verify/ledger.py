@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodectl.verify.floor_load import Floor
-from nodectl.verify.judge import GOOD, judge, node_verdict, reasons
+from nodectl.verify.judge import GOOD, judge, node_verdict, reasons, said
 from nodectl.verify.measurement import Check, Verdict, Waiver, check_data
 from nodectl.verify.reading import Reading, absent, reading_of
 from nodectl.verify.session import Gone
@@ -48,6 +48,8 @@ class Ledger:
         self._covered: dict[str, set[str]] = {host: set() for host in hosts}
         self._gone: dict[str, Gone] = {}
         self._refused: set[str] = set()
+        # Which time of how many the step under way is done. Set between steps, when no thread is at work.
+        self.repetition = (1, 1)
 
     # -- who is there
 
@@ -91,12 +93,13 @@ class Ledger:
         if not reading.measurements:
             return
         given = reading.to_json()
-        self.say("reading", "", {"step": kind, **given})
+        self.say("reading", "", {"step": kind, "repetition": list(self.repetition), **given})
         for check in self.judge(reading_of(given)):
-            with self._lock:
-                self._checks[check.host].append(check)
-                self._covered[check.host].add(kind)
-            self.say("check", check.host, check_data(check, kind))
+            if said(check, self.repetition):
+                with self._lock:
+                    self._checks[check.host].append(check)
+                    self._covered[check.host].add(kind)
+                self.say("check", check.host, check_data(check, kind))
 
     def cover(self, hosts: Sequence[str], kind: str) -> None:
         """The step was done for these hosts, also where it had nothing to measure (one node has no pairs)."""

@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nodectl.verify.evidence import BadEvidence, readings_in
+from nodectl.verify.evidence import BadEvidence, Given, readings_in
 from nodectl.verify.floor_load import Floor, floor_of_json
-from nodectl.verify.judge import judge, node_verdict, reasons
+from nodectl.verify.judge import judge, node_verdict, reasons, said
 from nodectl.verify.measurement import Check, Verdict, Waiver, check_data
-from nodectl.verify.reading import Reading
 from nodectl.wire.event import Event
 
 # Sentences of one kind; a fleet of a thousand nodes would fill the screen with one and the same.
@@ -46,21 +45,22 @@ def replay(evidence: Mapping[str, Any], today: Today) -> Replay:
     """Raises BadEvidence for evidence that holds together by its hashes, and yet is none."""
     readings = readings_in(evidence)
     floors, waivers, day = _floors(evidence), _waivers(evidence), str(_inputs(evidence).get("today") or "")
-    judged = _judged(readings, floors, waivers, day)
+    every = _judged(readings, floors, waivers, day)
+    judged = [(one.step, check) for one, check in every if said(check, one.repetition)]
     verdicts = {host: node_verdict([check for _, check in judged if check.host == host]) for host in _hosts(evidence)}
     sites = [floor for floor in floors if floor.site]
     now = _judged(readings, [*today.floors, *sites], waivers, day)
     return Replay(
         tuple(_events(evidence, judged, verdicts)), verdicts, tuple(_broken(evidence, judged, verdicts)),
-        (*_new_floors(floors, today), *_other_today(judged, now), *_surroundings(evidence, today), *_over(waivers, today.day)),
+        (*_new_floors(floors, today), *_other_today(every, now), *_surroundings(evidence, today), *_over(waivers, today.day)),
     )
 
 
 Judged = Sequence[tuple[str, Check]]
 
 
-def _judged(readings: Sequence[tuple[str, Reading]], floors: Sequence[Floor], waivers: Sequence[Waiver], day: str) -> list[tuple[str, Check]]:
-    return [(step, check) for step, reading in readings for check in judge(reading.measurements, floors, reading.expectations, waivers, day)]
+def _judged(readings: Sequence[Given], floors: Sequence[Floor], waivers: Sequence[Waiver], day: str) -> list[tuple[Given, Check]]:
+    return [(one, check) for one in readings for check in judge(one.reading.measurements, floors, one.reading.expectations, waivers, day)]
 
 
 def _inputs(evidence: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -89,7 +89,7 @@ def _waivers(evidence: Mapping[str, Any]) -> list[Waiver]:
 
 def _hosts(evidence: Mapping[str, Any]) -> list[str]:
     """Those that were verified. Others of the run (a task failed there) have checks, none, and no verdict."""
-    return [host for host, said in _mapping(evidence["verdicts"], "verdicts").items() if isinstance(said, Mapping) and "verdict" in said]
+    return [host for host, noted in _mapping(evidence["verdicts"], "verdicts").items() if isinstance(noted, Mapping) and "verdict" in noted]
 
 
 def _events(evidence: Mapping[str, Any], judged: Judged, verdicts: Mapping[str, Verdict]) -> list[Event]:
@@ -100,17 +100,17 @@ def _events(evidence: Mapping[str, Any], judged: Judged, verdicts: Mapping[str, 
     version = _mapping(evidence["versions"], "versions").get("nodectl", "")
     events = [Event("run.start", at, "", {**run, "command": "verify", "version": version, "hosts": hosts})]
     events += [Event("check", at, check.host, check_data(check, step)) for step, check in judged]
-    for host, said in evidence["verdicts"].items():
-        if isinstance(said, Mapping) and said.get("away") in ("lost", "unreachable", "stopped"):
-            events.append(Event(f"host.{said['away']}", at, host, {"reason": str(said.get("why", "")), "why": str(said["away"])}))
+    for host, noted in evidence["verdicts"].items():
+        if isinstance(noted, Mapping) and noted.get("away") in ("lost", "unreachable", "stopped"):
+            events.append(Event(f"host.{noted['away']}", at, host, {"reason": str(noted.get("why", "")), "why": str(noted["away"])}))
     for host, verdict in verdicts.items():
         events.append(Event("verdict", at, host, {"verdict": verdict, "reasons": reasons([check for _, check in judged if check.host == host])}))
     return events
 
 
 def _broken(evidence: Mapping[str, Any], judged: Judged, verdicts: Mapping[str, Verdict]) -> list[str]:
-    said = {host: evidence["verdicts"][host]["verdict"] for host in verdicts}
-    texts = [f"{host}: recorded {said[host]}, judged {verdict}" for host, verdict in verdicts.items() if said[host] != verdict]
+    before = {host: evidence["verdicts"][host]["verdict"] for host in verdicts}
+    texts = [f"{host}: recorded {before[host]}, judged {verdict}" for host, verdict in verdicts.items() if before[host] != verdict]
     recorded = {host: _marks(checks) for host, checks in evidence["checks"].items()}
     again: dict[str, list[tuple[str, str]]] = {host: [] for host in recorded}
     for _, check in judged:
@@ -139,7 +139,7 @@ def _new_floors(floors: Sequence[Floor], today: Today) -> list[str]:
     ])
 
 
-def _other_today(judged: Judged, now: Judged) -> list[str]:
+def _other_today(judged: Sequence[tuple[Given, Check]], now: Sequence[tuple[Given, Check]]) -> list[str]:
     pairs = zip(judged, now, strict=True)  # the same measurements in the same order
     return _some([
         f"{one.host} {one.name}: {one.verdict} then, {other.verdict} with today's floors: {other.reason}"

@@ -50,14 +50,7 @@ def run(trial: Trial, suite: Suite) -> dict[str, Verdict]:
     count = f"{len(trial.nodes)} node{'s' if len(trial.nodes) != 1 else ''}"
     ledger.tell(f"suite {suite.name} on {count} (bounded by {longest(suite, mounts, disks=disks, nodes=len(trial.nodes)) / 60:.0f} min if every wait ran out)")
     for step in suite.steps:
-        if not ledger.alive():
-            break
-        ledger.tell(f"{step.kind}: {', '.join(ledger.alive())}")
-        if step.kind in GROUPS:
-            GROUPS[step.kind](trial, step)
-        else:
-            _each(trial, step)
-            _compare(trial, step)
+        _do(trial, step)
     _describe(trial)
     verdicts = {host: _conclude(trial, host, suite) for host in trial.nodes}
     for text in unused(_about(ledger.terms.waivers, trial.nodes, suite), ledger.checks()):
@@ -79,6 +72,21 @@ def _open(trial: Trial, suite: Suite) -> None:
         "waivers": [asdict(waiver) for waiver in terms.waivers], "today": terms.today,
         "settings": {host: inputs(node.variables) for host, node in trial.nodes.items()},
     })
+
+
+def _do(trial: Trial, step: SuiteStep) -> None:
+    ledger = trial.ledger
+    for number in range(1, step.repeat + 1):
+        if not ledger.alive():
+            return
+        ledger.repetition = (number, step.repeat)
+        which = f" ({number} of {step.repeat})" if step.repeat > 1 else ""
+        ledger.tell(f"{step.kind}{which}: {', '.join(ledger.alive())}")
+        if step.kind in GROUPS:
+            GROUPS[step.kind](trial, step)
+        else:
+            _each(trial, step)
+            _compare(trial, step)
 
 
 def _each(trial: Trial, step: SuiteStep) -> None:

@@ -21,7 +21,7 @@ from nodectl.verify.ledger import Terms
 from nodectl.verify.measurement import Waiver
 from nodectl.verify.replay import Replay, Today, replay
 from nodectl.verify.stage import verify
-from nodectl.verify.suite_load import load_suite, shipped_texts
+from nodectl.verify.suite_load import load_suite, shipped_texts, suite_of
 from nodectl.wire.event import Event
 from nodectl.wire.outcome import Outcome
 from tests.verify.fleet import FakeFleet, FakeNode, Seen, fio, limits, node_of
@@ -79,6 +79,18 @@ def test_the_same_verdicts_reasons_and_exit_code_come_out(name: str, fleet: Call
             (check["name"], check["verdict"], check["reason"]) for check in summary.checks
         ]
     assert after.exit_code == before.exit_code
+
+
+def test_repetitions_are_judged_again_as_they_were() -> None:
+    seen = Seen()
+    seen(Event("run.start", 1.0, "", {"command": "verify", "version": "1.0", "hosts": ["n1", "n2"]}))
+    text = load_suite("quick").text.replace('kind = "all_reduce"\n', 'kind = "all_reduce"\nrepeat = 3\n')
+    nodes = [FakeNode("n1"), FakeNode("n2")]
+    verify([node_of(node) for node in nodes], suite_of(text, "thrice"), FakeFleet(*nodes), seen, Terms(today="2026-12-01"))
+
+    assert len({tuple(event.data["repetition"]) for event in seen.of("reading") if event.data["step"] == "all_reduce"}) == 3
+    assert len([event for event in seen.of("check", "n1") if event.data["name"] == "network.all_reduce"]) == 1
+    assert again(seen).broken == ()
 
 
 WAIVER = Waiver("limits.memlock", "ada", "no RDMA here", "2026-12-01", ("n1",), "hosts.yaml:3:9")

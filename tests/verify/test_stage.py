@@ -12,6 +12,7 @@ import pytest
 from nodectl.transport.channel import Unreachable
 from nodectl.verify import gang, session, stage
 from nodectl.verify.measurement import Verdict
+from nodectl.verify.node_checks import CLOCK_TRIES
 from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import load_suite, suite_of
 from nodectl.wire.outcome import Outcome
@@ -331,3 +332,35 @@ def test_the_bound_is_told_first_and_as_what_it_is(names: list[str], count: str)
     _, seen, _ = run(*healthy(*names))
     first = next(event.data["text"] for event in seen.events if event.kind == "progress")
     assert re.fullmatch(rf"suite preflight on {count} \(bounded by \d+ min if every wait ran out\)", first)
+
+
+def repeated(node: FakeNode, times: int = 3) -> tuple[dict[str, Verdict], Seen]:
+    seen = Seen()
+    suite = suite_of(f'[[step]]\nkind = "clock"\ndeadline = 9\nmax_offset = "500 ms"\nrepeat = {times}\n', "x")
+    return verify([node_of(node)], suite, FakeFleet(node), seen), seen
+
+
+def test_a_repeated_step_is_measured_each_time_and_said_once() -> None:
+    verdicts, seen = repeated(FakeNode("n1"))
+    assert verdicts == {"n1": "pass"}
+    assert [event.data["repetition"] for event in seen.of("reading")] == [[1, 3], [2, 3], [3, 3]]
+    assert len(seen.of("check", "n1")) == 1
+    assert [event.data["text"] for event in seen.of("progress") if "of 3" in event.data["text"]] == [f"clock ({number} of 3): n1" for number in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("bad", [1, 2, 3])
+def test_once_bad_is_bad(bad: int) -> None:
+    def answer(node: FakeNode, _args: dict[str, Any]) -> Outcome:
+        repetition = (node.asked.count("probe_clock") - 1) // CLOCK_TRIES + 1
+        off = 10**10 if repetition == bad else 0
+        return Outcome(values={"time_ns": time.time_ns() + off, "monotonic_ns": time.monotonic_ns(), "boot_id": "x"})
+
+    verdicts, seen = repeated(FakeNode("n1", answers={"probe_clock": answer}))
+    assert verdicts == {"n1": "fail"}
+    assert [event.data["verdict"] for event in seen.of("check", "n1")] == (["fail"] if bad == 3 else ["fail", "pass"])
+
+
+def test_a_node_that_goes_in_a_repetition_is_asked_no_more() -> None:
+    verdicts, seen = repeated(FakeNode("n1", gone_at=("probe_clock", 2)), 5)
+    assert verdicts == {"n1": "unknown"}
+    assert len(seen.of("reading")) == 1

@@ -15,7 +15,7 @@ FIRST = '[[step]]\nkind = "route"\ndeadline = 20\n[[step]]\nkind = "torch"\ndead
 GROUP = FIRST + '[[step]]\nkind = "all_reduce"\ndeadline = 60\nsizes = ["8 MiB", "1 MiB"]\ngpu_sizes = ["1 GiB"]\niterations = 5\nwarmup = 0\ntimeout = "20 s"\n'
 
 
-@pytest.mark.parametrize("name", ["preflight", "quick"])
+@pytest.mark.parametrize("name", ["burnin", "preflight", "quick"])
 def test_shipped(name: str) -> None:
     suite = load_suite(name)
     assert suite.name == name
@@ -47,13 +47,15 @@ REFUSED = [
     (LOGIN.replace("20", "0"), "more than zero"), (LOGIN.replace("20", '"long"'), "not a quantity"), (LOGIN.replace("20", '"20 MB"'), "measures B"),
     (GROUP.removeprefix(FIRST), "all_reduce needs what route and torch finds out"),
     (LOGIN.replace("20", "nan"), "finite number"), (LOGIN.replace("20", "inf"), "finite number"), (LOGIN.replace("20", "-5"), "finite number"),
-    (LOGIN.replace("20", "true"), "not a quantity"), (LOGIN.replace("20", "[20]"), "not a quantity"), (LOGIN.replace('"login"', "7"), "unknown kind '7'"),
+    (LOGIN.replace("20", "true"), "not a quantity"), (LOGIN.replace("20", "[20]"), "not a quantity"), (LOGIN.replace('"login"', "7"), "unknown kind 7"),
     (GROUP.replace('sizes = ["8 MiB", "1 MiB"]', 'sizes = ["8 MiB", 0]', 1), "more than zero"), (GROUP.replace("warmup = 0", "warmup = -1"), "finite number"),
     ("step = 3\n", "two brackets"), ("[step]\nkind = 'login'\n", "two brackets"), ("step = [1]\n", "two brackets"),
     (GROUP.replace('sizes = ["8 MiB", "1 MiB"]', "sizes = 8", 1), "expected a list of sizes"), (GROUP.replace('sizes = ["8 MiB", "1 MiB"]', "sizes = []", 1), "expected a list of sizes"),
     (GROUP.replace("iterations = 5", "iterations = 0.5"), "expected a whole number"), (LOGIN.replace("20", '"2000 min"'), "at most a day"),
     ('[[step]]\nkind = "phases"\ndeadline = 9\nmodel_size = 1\ncheckpoint_size = 1\nbatches = 1\nbatch_size = 1\n', "phases needs what mounts finds out"),
     (GROUP.replace("iterations = 5\n", ""), "missing iterations"), (GROUP.replace("8 MiB", "8 MB/s"), "measures B/s"), (GROUP + "rounds = 3\n", "unknown key rounds"),
+    (LOGIN + "repeat = 0\n", "expected more than zero"), (LOGIN + "repeat = 1.5\n", "expected a whole number"), (LOGIN + 'repeat = "10 s"\n', "measures s"),
+    (LOGIN + "repeat = 100000\n", "at most 1000"), (LOGIN + "repeat = true\n", "not a quantity"), (LOGIN.replace("login", "loggin"), "did you mean 'login'"),
 ]
 
 
@@ -63,8 +65,40 @@ def test_refused(text: str, words: str) -> None:
         suite_of(text, "case")
 
 
+def test_all_mistakes_at_once_each_at_its_place() -> None:
+    text = "# mine\n" + LOGIN.replace("20", "0") + "\n" + LOGIN.replace("login", "clok") + FIRST + GROUP.removeprefix(FIRST).replace("iterations = 5", "itrations = 5").replace("20 s", "20 m")
+    with pytest.raises(SuiteError) as refusal:
+        suite_of(text, "mine", "mine.toml")
+    lines = text.splitlines()
+    found = [(one.message, one.origin) for one in refusal.value.diagnostics]
+    assert len(found) == 5
+    marked = [lines[at.line - 1][at.column - 1:][: at.width] for _, at in found if at]
+    assert marked == ["0", '"clok"', "itrations", "[[step]]", '"20 m"']
+    assert all(at is not None and at.file == "mine.toml" for _, at in found)
+
+
+def test_order_is_told_at_the_step_that_comes_too_early() -> None:
+    with pytest.raises(SuiteError) as refusal:
+        suite_of(GROUP.removeprefix(FIRST) + FIRST, "x", "x.toml")
+    (one,) = refusal.value.diagnostics
+    assert one.origin == ("x.toml", 2, 8, 12)
+
+
+def test_repeat_multiplies_the_bound() -> None:
+    once, thrice = suite_of(LOGIN, "x"), suite_of(LOGIN + "repeat = 3\n", "x")
+    assert (once.steps[0].repeat, thrice.steps[0].repeat) == (1, 3)
+    assert longest(thrice, 0) - longest(once, 0) == 2 * 30
+
+
+def test_burn_in_repeats_what_wears() -> None:
+    repeated = {step.kind for step in load_suite("burnin").steps if step.repeat > 1}
+    assert {"all_reduce", "node_all_reduce", "scratch", "phases"} <= repeated
+    assert {step.kind for step in load_suite("preflight").steps} <= {step.kind for step in load_suite("burnin").steps}
+    assert longest(load_suite("burnin"), 2, nodes=16) < 24 * 3600
+
+
 def test_an_unknown_name_lists_what_is_there() -> None:
-    with pytest.raises(SuiteError, match="preflight, quick"):
+    with pytest.raises(SuiteError, match="burnin, preflight, quick"):
         load_suite("prefight")
 
 
