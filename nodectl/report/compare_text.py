@@ -18,7 +18,7 @@ LINES_MOST = 40
 
 def comparison_lines(found: Comparison) -> list[str]:
     """The whole comparison as lines of text."""
-    lines = [f"{found.after} compared with {found.before}; figures that moved by less than {found.noise:.0%} are noise"]
+    lines = [printable(f"{found.after} compared with {found.before}; figures that moved by less than {found.noise:.0%} are noise")]
     for title, texts in _blocks(found):
         lines += ["", f"{title} ({len(texts)})", *(f"  {printable(text)}" for text in texts[:LINES_MOST])]
         if len(texts) > LINES_MOST:
@@ -28,7 +28,7 @@ def comparison_lines(found: Comparison) -> list[str]:
 
 def summary_line(found: Comparison) -> str:
     counts = {kind: sum(change.kind == kind for change in found.changes) for kind in ("slower", "faster")}
-    return f"{counts['slower']} slower, {counts['faster']} faster, {len(found.verdicts)} nodes changed their verdict, {found.same} checks as before"
+    return f"{counts['slower']} slower, {counts['faster']} faster, verdicts of nodes that changed: {len(found.verdicts)}, checks as before: {found.same}"
 
 
 def _blocks(found: Comparison) -> Iterator[tuple[str, list[str]]]:

@@ -21,7 +21,7 @@ OUTCOMES = {"failed": "failure", "unreachable": "error", "lost": "error", "stopp
 
 def junit(summary: Summary) -> str:
     """The document. Suites are nodes, in the order of the inventory."""
-    root = Element("testsuites", name=f"nodectl {summary.command}".strip())
+    root = Element("testsuites", name=_clean(f"nodectl {summary.command}".strip()))
     for name, host in summary.hosts.items():
         root.append(_suite(name, host, summary))
     counts = {kind: sum(int(suite.get(kind, "0")) for suite in root) for kind in ("tests", "failures", "errors")}

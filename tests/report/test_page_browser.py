@@ -194,9 +194,11 @@ def everything() -> list[Event]:
     """One node of every state, and checks of every verdict."""
     hosts = names(6)
     waiver = {"who": "ops", "why": "the new cable is on its way", "until": "2027-01-31"}
-    events = fleet(6, bad=1)
+    events = fleet(6, bad=0)
     end = events.pop()
     events += [
+        measured(hosts[4], "network.pairs", 12e9, 24e9, 100, "this fleet"),
+        Event("verdict", end.at, hosts[4], {"verdict": "fail", "reasons": ["network.pairs: measured 12 GB/s, expected at least 24 GB/s"]}),
         Event("check", end.at, hosts[0], {"name": "clock.offset", "verdict": "skipped", "reason": "0.9 s", "value": 0.9, "unit": "s", "floor": 0.5, "waiver": waiver, "step": "clock", "simulated": True, "raw": "chronyc tracking"}),
         Event("check", end.at, hosts[1], {"name": "gpu.ecc", "verdict": "unknown", "reason": "nvidia-smi did not answer within 10 s", "simulated": False}),
         Event("verdict", end.at, hosts[0], {"verdict": "skipped", "reasons": ["clock.offset: 0.9 s"]}),
