@@ -11,6 +11,7 @@ from nodectl.verify.hunt import CONTESTED, RETESTS
 from nodectl.verify.machine import DEADLINE
 from nodectl.verify.narrow import most_levels
 from nodectl.verify.node_checks import CLOCK_TRIES
+from nodectl.verify.pace_checks import LOOKS
 from nodectl.verify.rdma_pair import SERVER_ENDS
 from nodectl.verify.session import CLEANUP, GRACE
 from nodectl.verify.suite_load import Suite, SuiteStep
@@ -40,8 +41,8 @@ def _step(step: SuiteStep, mounts: int, disks: int, nodes: int) -> float:
         "mounts": (disks + 1 + mounts) * question,  # each scratch disk, the list of them, and each file mount
         "torch": 2 * question,  # the node's python3, then the environment of the role
         "node_all_reduce": group,
-        # Once more where it is slow, then its parts, then what lies outside the slow part; a second look at slow ranks.
-        "all_reduce": (ATTEMPTS + 2 + most_levels(nodes) + (most_levels(nodes) > 0)) * group,
+        # Once more where it is slow, then its parts, then what lies outside the slow part; looks at slow ranks.
+        "all_reduce": (ATTEMPTS + 1 + LOOKS + most_levels(nodes) + (most_levels(nodes) > 0)) * group,
         "collectives": ATTEMPTS * (group + question) + question,
         "scratch": step.deadline + disks * (GRACE + CLEANUP),
         "mount_io": step.deadline + mounts * (GRACE + CLEANUP),
@@ -50,4 +51,4 @@ def _step(step: SuiteStep, mounts: int, disks: int, nodes: int) -> float:
     if step.kind == "rdma":
         # Ports of all nodes; then each round, whose last measurement asks for a port and waits for both ends.
         return question + (step.option("rounds") + RETESTS + CONTESTED) * (step.deadline + PORT_DEADLINE + SERVER_ENDS + 3 * GRACE)
-    return (step.option("rounds") + RETESTS + CONTESTED + 1) * group if step.kind == "pairs" else known.get(step.kind, question)
+    return (step.option("rounds") + RETESTS + CONTESTED + LOOKS) * group if step.kind == "pairs" else known.get(step.kind, question)

@@ -9,6 +9,7 @@ from nodectl.verify.collectives_checks import program_of, refusals, sweep_events
 from nodectl.verify.gang import GangResult, Member, run_program
 from nodectl.verify.gather import gather
 from nodectl.verify.network_checks import NETWORKS
+from nodectl.verify.reading import unknown
 from nodectl.verify.session import Gone
 from nodectl.verify.suite_load import SuiteStep
 from nodectl.verify.trial import Trial, forks
@@ -29,8 +30,9 @@ def collectives(trial: Trial, step: SuiteStep) -> None:
         before.update(_traffic(trial, members, step.kind))
         return run_program(members, program_of(step, members[0].backend))
 
-    found = gather(trial, step.kind, "collectives", measure)
+    found = gather(trial, step.kind, "collectives", measure, least=1)
     if found is None:
+        _nothing(trial, step)
         return
     members, result, fleet = found.all, found.result, trial.fleet([member.host for member in found.all])
     program = program_of(step, members[0].backend)
@@ -45,6 +47,13 @@ def collectives(trial: Trial, step: SuiteStep) -> None:
         reading.join([traffic_reading(members, result, fleet, sent), log_reading(members, result, fleet, _wires(trial, members, fleet.fabric))])
     there = {member.host for member in found.members if not ledger.lost(member.host)}
     ledger.judged(reading.without([member.host for member in members if member.host not in there]), step.kind)
+
+
+def _nothing(trial: Trial, step: SuiteStep) -> None:
+    """One rank has nobody to exchange anything with. A suite goes on; who asked for a sweep and nothing else must not take that for a pass."""
+    if step.options.get("every"):
+        hosts = tuple(trial.ledger.passing())
+        trial.ledger.judged(unknown("collectives", hosts, "torch.distributed", "fewer than two ranks are left: there is nothing to sweep"), step.kind)
 
 
 def _traffic(trial: Trial, members: Sequence[Member], kind: str) -> dict[str, Traffic]:

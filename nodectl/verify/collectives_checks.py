@@ -15,7 +15,7 @@ from nodectl.verify.operations import REDUCING, ROOTED, Sizes
 from nodectl.verify.parse.workload import SizeResult
 from nodectl.verify.reading import Reading, unknown
 from nodectl.verify.suite_load import SuiteStep
-from nodectl.verify.sweep_plan import survey
+from nodectl.verify.sweep_plan import survey, sweep
 from nodectl.verify.units import human
 
 # An operation that works carries a tenth of the all-reduce's busbw at least: that much is left where each GPU has one adapter and every byte
@@ -24,16 +24,25 @@ LEAST_SHARE = 0.05
 
 
 def program_of(step: SuiteStep, backend: str) -> Program:
-    """What a suite's step `collectives` runs. Case 0 is the all-reduce: the others are compared with it."""
-    gpu = "gpu_" if backend == "nccl" else ""
-    sizes = Sizes(int(step.option(f"{gpu}begin")), int(step.option(f"{gpu}end")), int(step.option("factor"))).all()
-    ops = ("all_reduce", *(op for op in step.words["ops"] if op != "all_reduce"))
-    like = Case("all_reduce", sizes, warmup=int(step.option("warmup")), iterations=int(step.option("iterations")))
-    cases = survey(ops, step.words["dtypes"], step.words["redops"], sizes, like)
+    """What a step `collectives` runs. In a suite: every operation on all sizes, other data types and reductions on one; case 0 is the all-reduce,
+    which the others are compared with. The command `collective` sets the option ``every``: each combination on each size, and no more."""
+    sizes = sizes_of(step, backend)
+    ops, dtypes, redops = (step.words[name] for name in ("ops", "dtypes", "redops"))
+    like = Case("all_reduce", sizes, root=int(step.options.get("root", 0)), warmup=int(step.option("warmup")), iterations=int(step.option("iterations")))
+    if step.options.get("every"):
+        cases = sweep(ops, dtypes, redops, sizes, like)
+    else:
+        cases = survey(("all_reduce", *(op for op in ops if op != "all_reduce")), dtypes, redops, sizes, like)
     runs = sum(len(case.sizes) for case in cases)
     # All timed runs together stay within a third of the time in which sizes are begun; the rest is for warm-up and values.
     budget = min(BUDGET, step.deadline * SWEEP_SHARE / 3 / runs)
     return Program(tuple(replace(case, budget=budget) for case in cases), step.deadline, step.option("timeout"), until=step.deadline * SWEEP_SHARE)
+
+
+def sizes_of(step: SuiteStep, backend: str) -> tuple[int, ...]:
+    """``gpu_begin`` and ``gpu_end`` where the step has them and NCCL runs."""
+    gpu = "gpu_" if backend == "nccl" and "gpu_begin" in step.options else ""
+    return Sizes(int(step.option(f"{gpu}begin")), int(step.option(f"{gpu}end")), int(step.option("factor")), int(step.options.get("step", 0))).all()
 
 
 # -- events
@@ -83,13 +92,12 @@ def conditions(fleet: Fleet, op: str, nodes: int, size: int, ranks: int) -> dict
 def sweep_reading(members: Sequence[Member], program: Program, result: GangResult, fleet: Fleet) -> Reading:
     """Values and speed of every operation; of the all-reduce the values only, because its speed is another step's."""
     reading = Reading()
-    ops = list(dict.fromkeys(case.op for case in program.cases))
-    for op in ops:
+    for op in dict.fromkeys(case.op for case in program.cases):
         numbers = [number for number, case in enumerate(program.cases) if case.op == op]
-        if op == "all_reduce":
-            reading.join([_values("network.all_reduce.types", op, numbers, members, program, result, fleet)])
-        else:
-            reading.join([_values(f"network.{op}.values", op, numbers, members, program, result, fleet), _speed(op, numbers[0], members, result, fleet)])
+        name = "network.all_reduce.types" if op == "all_reduce" else f"network.{op}.values"
+        reading.join([_values(name, op, numbers, members, program, result, fleet)])
+        if op != "all_reduce" and program.cases[0].op == "all_reduce":
+            reading.join([_speed(op, numbers[0], members, result, fleet)])
     return reading
 
 

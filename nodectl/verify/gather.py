@@ -22,14 +22,14 @@ class Gathered(NamedTuple):
     result: GangResult
 
 
-def gather(trial: Trial, kind: str, what: str, measure: Measure) -> Gathered | None:
-    """None where fewer than two nodes pass: then there is nothing to measure, and whoever is there is covered."""
+def gather(trial: Trial, kind: str, what: str, measure: Measure, least: int = 2) -> Gathered | None:
+    """None where fewer than ``least`` nodes pass, or two ranks: then there is nothing to measure, and whoever is there is covered."""
     ledger = trial.ledger
     for attempt in range(1, ATTEMPTS + 1):
         hosts = ledger.passing()
-        if len(hosts) < 2:
-            break
         members = trial.members(hosts)
+        if len(hosts) < least or sum(member.nproc for member in members) < 2:
+            break
         ledger.tell(f"{what} over {', '.join(hosts)}")
         result = measure(members)
         ledger.lose_all(result.gone, kind)

@@ -57,10 +57,9 @@ def pairs(trial: Trial, step: SuiteStep) -> None:
 def _pace(trial: Trial, members: Sequence[Member], watch: PaceWatch, step: SuiteStep) -> None:
     """Judge who is slow by itself; whoever seems so gets a second look."""
     ledger = trial.ledger
-    suspects = watch.suspects()
-    if suspects:
-        ledger.tell(f"the fixed work once more: {', '.join(suspects)} was slow at it")
-        ledger.lose_all(watch.again(members, step).gone, step.kind)
+    while suspects := watch.suspects():
+        ledger.tell(f"the fixed work once more, all nodes at once: {', '.join(suspects)} was slow at it")
+        ledger.lose_all(watch.look([member for member in members if not ledger.lost(member.host)], step).gone, step.kind)
     left = [member for member in members if not ledger.lost(member.host)]
     ledger.judged(watch.reading(left, trial.fleet([member.host for member in left])), step.kind)
 

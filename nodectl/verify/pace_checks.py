@@ -21,9 +21,13 @@ from nodectl.verify.units import human
 METRIC = "network.slow_rank"
 # Rounds of fixed work: about 0.3 s on idle cores. A rank that is held back is so in most of them.
 ROUNDS = 12
-# Times as long as the other nodes' median. Healthy nodes of one kind differ by a few per cent; hosts of a lab that share two cores by up to
-# 1.8 (docs/truth.md). A rank at half its pace doubles the length of each step, but on shared cores that is noise.
-MOST_TIMES = 2.5
+# Times as long as the other nodes' median, in every look that all nodes took at the same time. Healthy nodes of one kind differ by a few per
+# cent; hosts of a lab that share two cores by up to 1.4 (docs/truth.md). A rank at half its pace doubles the length of each step.
+MOST_TIMES = 2.0
+# In pairs that run one after the other, under whatever else happens meanwhile: worth a look at all nodes at once.
+SUSPICIOUS = 1.5
+# Looks at a suspect. Other load that holds up one node of many through two of them is a finding.
+LOOKS = 2
 # Of the time of its work a rank has a core nearly always; below this share something takes the core away from it.
 OWN_CORE = 0.7
 # One group that did the work, and what came of it.
@@ -45,22 +49,26 @@ def ratios(runs: Sequence[Run]) -> dict[str, float]:
     return result
 
 
-def slow(found: Mapping[str, float]) -> list[str]:
-    """Hosts that are worth a second look."""
-    return [host for host, ratio in found.items() if ratio > MOST_TIMES]
+def least(looks: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Each host's best look; without one that it took part in, nothing."""
+    found: dict[str, float] = {}
+    for look in looks:
+        for host, ratio in look.items():
+            found[host] = min(ratio, found.get(host, ratio))
+    return found
 
 
-def pace_reading(members: Sequence[Member], runs: Sequence[Run], fleet: Fleet) -> Reading:
-    """One measurement per member of ``runs``. Nothing for a single node: there is nobody to compare it with."""
+def pace_reading(members: Sequence[Member], found: Mapping[str, float], runs: Sequence[Run], fleet: Fleet) -> Reading:
+    """One measurement per member: its ratio of ``found``, with what ``runs`` (the last counts) say of why. Nothing for a single node."""
     reading = Reading()
-    found, paces = ratios(runs), _by_host(runs)
+    paces = _by_host(runs)
     for member in members if len(members) > 1 else ():
-        mine = min(paces.get(member.host, ()), key=lambda one: _times(one, False), default=())
+        mine = paces.get(member.host) or [[]]
         value = found.get(member.host)
         measured = Measurement(
-            METRIC, value, "count", (member.host,), "fixed work without network", {"rounds": len(mine[0].host) if mine else 0, "ranks": member.nproc},
-            _raw(mine), error="" if value is not None else "its ranks did not report the fixed work, or nobody else did", simulated=fleet.simulated,
-            detail=_detail(mine),
+            METRIC, value, "count", (member.host,), "fixed work without network", {"rounds": len(mine[-1][0].host) if mine[-1] else 0, "ranks": member.nproc},
+            _raw(mine[-1]), error="" if value is not None else "its ranks did not report the fixed work, or nobody else did",
+            simulated=fleet.simulated, detail=_detail(mine[-1]),
         )  # fmt: skip
         why = "times as long as the other nodes' ranks need for the same work without network; every step of a job waits for the slowest"
         reading.add(measured, Expectation(METRIC, "at_most", MOST_TIMES, "count", why, member.host))

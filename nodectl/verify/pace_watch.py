@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from nodectl.verify.gang import GangResult, Member, Program, all_reduce_program, run_program
 from nodectl.verify.network_checks import Fleet
-from nodectl.verify.pace_checks import ROUNDS, Run, pace_reading, ratios, slow
+from nodectl.verify.pace_checks import LOOKS, MOST_TIMES, ROUNDS, SUSPICIOUS, Run, least, pace_reading, ratios
 from nodectl.verify.reading import Reading
 from nodectl.verify.suite_load import SuiteStep
 
@@ -18,24 +18,32 @@ class PaceWatch:
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
+        self.looks: list[Run] = []
         self._lock = threading.Lock()
 
     def gang(self, members: Sequence[Member], step: SuiteStep, sizes: Sequence[int]) -> GangResult:
-        return self._run(members, replace(all_reduce_program(step, sizes), pace=ROUNDS))
-
-    def _run(self, members: Sequence[Member], program: Program) -> GangResult:
-        result = run_program(members, program)
+        result = run_program(members, replace(all_reduce_program(step, sizes), pace=ROUNDS))
         with self._lock:
             self.runs.append((tuple(members), result))
         return result
 
     def suspects(self) -> list[str]:
-        """Hosts whose ranks were slow in every run so far."""
-        return slow(ratios(self.runs))
+        """Hosts that need another look: suspicious so far, and slow in every look at all nodes."""
+        if len(self.looks) >= LOOKS:
+            return []
+        bar = MOST_TIMES if self.looks else SUSPICIOUS
+        return [host for host, ratio in self._found().items() if ratio > bar]
 
-    def again(self, members: Sequence[Member], step: SuiteStep) -> GangResult:
+    def look(self, members: Sequence[Member], step: SuiteStep) -> GangResult:
         """The fixed work once more, all at once and nothing else: other load passes, a rank that is held back is slow again."""
-        return self._run(members, Program((), step.deadline, step.option("timeout"), ROUNDS))
+        result = run_program(members, Program((), step.deadline, step.option("timeout"), ROUNDS))
+        self.looks.append((tuple(members), result))
+        return result
 
     def reading(self, members: Sequence[Member], fleet: Fleet) -> Reading:
-        return pace_reading(members, self.runs, fleet)
+        return pace_reading(members, self._found(), self.looks or self.runs, fleet)
+
+    def _found(self) -> dict[str, float]:
+        """Looks at all nodes are worth more than pairs, whose rounds differ in what else ran."""
+        first = ratios(self.runs)
+        return {**first, **least([ratios([one]) for one in self.looks])} if self.looks else first
