@@ -6,7 +6,7 @@ steps     kinds of steps to run, in the order of a suite; their options come fro
 change    per kind: options that differ (a shorter deadline, larger sizes)
 vars      inventory variables of this case
 share     cases with the same word may run together, each on a host of its own
-fault     [[fault]] name, value, and `on`: "bad" (the one host that is to be named), "all", "peer" (one of the others) or "store"
+fault     [[fault]] name, value, and `on`: "bad" (the one host that is to be named), "all" or "store"
 expect    verdict and status of the bad host (of all hosts where a fault is on all or on the store), `check` that says so, `words` of its reason,
           `also`: other checks that may say no too (patterns with *), `everyone`: true where every host is affected and shows it
 bound     seconds that verify may take
@@ -24,7 +24,7 @@ CASES = Path(__file__).parent / "cases"
 SUITES = Path(__file__).parents[2] / "nodectl/verify/suites"
 KEYS = frozenset(["about", "simulated", "steps", "change", "vars", "share", "fault", "expect", "bound"])
 EXPECT = frozenset(["verdict", "status", "check", "words", "also", "everyone"])
-PLACES = ("bad", "all", "peer", "store")
+PLACES = ("bad", "all", "store")
 
 
 class CaseError(ValueError):
@@ -71,8 +71,8 @@ class Case:
 
     @property
     def everywhere(self) -> bool:
-        """Whether no host is without the fault."""
-        return any(fault.on in ("all", "store") for fault in self.faults)
+        """Whether it is not about one host: no fault is on a bad one alone."""
+        return all(fault.on in ("all", "store") for fault in self.faults)
 
 
 def load_cases(folder: Path = CASES) -> list[Case]:

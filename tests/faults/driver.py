@@ -83,6 +83,19 @@ class Driver:
         self.batches = pack(cases, len(lab.names))
         self._tried: dict[int, Tried] = {}
 
+    def named(self, case: Case) -> list[str]:
+        """The hosts that must show the fault: the bad one, or everyone, or nobody where all must go well all the same."""
+        if not case.everywhere:
+            return [self.tried(case).bad[case.name]]
+        return list(self.lab.names) if case.expect.everyone else []
+
+    def exit_code(self, case: Case) -> int:
+        """Of the whole run: 4 where a node is out of reach, 3 where one does not pass."""
+        cases = next(batch.cases for batch in self.batches if case in batch.cases)
+        if any(one.expect.status != "ok" for one in cases):
+            return 4
+        return 0 if all(one.expect.verdict == "pass" for one in cases) else 3
+
     def tried(self, case: Case) -> Tried:
         """The run of the batch that holds this case; the first to ask pays for it."""
         number = next(index for index, batch in enumerate(self.batches) if case in batch.cases)
@@ -93,8 +106,7 @@ class Driver:
     def _try(self, batch: Batch, folder: Path) -> Tried:
         bad = self._bad(batch)
         try:
-            for case in batch.cases:
-                self._break(case, bad[case.name])
+            self._break(batch, bad)
             run = self.verify(folder, batch.steps, batch.change, batch.variables)
         finally:
             began = time.monotonic()
@@ -106,11 +118,15 @@ class Driver:
         names = self.lab.names
         return {case.name: "" if case.everywhere else names[1 + index] for index, case in enumerate(batch.cases)}
 
-    def _break(self, case: Case, bad: str) -> None:
-        for fault in case.faults:
-            places = {"bad": [bad], "all": list(self.lab.names), "peer": [next(name for name in self.lab.names if name != bad)], "store": [""]}
-            for host in places[fault.on]:
+    def _break(self, batch: Batch, bad: dict[str, str]) -> None:
+        """What is on all hosts first and once: a bad host may have another value of the same."""
+        for fault in dict.fromkeys(fault for case in batch.cases for fault in case.faults if fault.on == "all"):
+            for host in self.lab.names:
                 self.lab.fault(host, fault.name, fault.value)
+        for case in batch.cases:
+            for fault in case.faults:
+                if fault.on != "all":
+                    self.lab.fault("" if fault.on == "store" else bad[case.name], fault.name, fault.value)
 
     def verify(self, folder: Path, steps: tuple[str, ...], change: dict[str, dict[str, Any]], variables: dict[str, Any]) -> Run:
         folder.mkdir(parents=True)

@@ -18,13 +18,13 @@ pytestmark = pytest.mark.lab
 def test_fault(case: Case, driver: Driver, fault_lab: Lab) -> None:
     tried = driver.tried(case)
     assert tried.run.report, tried.run.out
-    named = list(fault_lab.names) if case.everywhere else [tried.bad[case.name]]
-    for host in named if case.expect.everyone or not case.everywhere else []:
+    named = driver.named(case)
+    for host in named:
         shows(case, tried, host)
-    others = [] if case.everywhere and case.expect.everyone else tried.healthy(fault_lab.names)
+    others = [] if case.expect.everyone else tried.healthy(fault_lab.names)
     assert {host: (tried.run.host(host)["verdict"], worse(tried.run, host)) for host in others} == dict.fromkeys(others, ("pass", {}))
-    handed_off(tried, fault_lab, others, named if case.expect.everyone or not case.everywhere else [])
-    assert tried.run.code == (0 if case.expect.verdict == "pass" else 4 if case.expect.status != "ok" else 3) or len(tried.bad) > 1
+    handed_off(tried, fault_lab, others, named)
+    assert tried.run.code == driver.exit_code(case)
     assert tried.run.seconds < case.bound
     measured(case, tried)
 
