@@ -10,8 +10,8 @@ from typing import Any, Dict, List, Optional
 
 # For grep -E: what is worth carrying from a log that may be gigabytes.
 WORTH = r"NVRM: Xid|SXid|[Ll]ink is [Dd]own|[Ll]ink [Dd]own|[Ll]ost carrier|NETDEV WATCHDOG"
-_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:, (.*))?$")
-_SXID = re.compile(r"(nvidia-nvswitch\d+): SXid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+), (.*)$")
+_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d{1,9})(?:, (.*))?$")
+_SXID = re.compile(r"(nvidia-nvswitch\d+): SXid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d{1,9}), (.*)$")
 _DOWN = re.compile(r"\b([a-zA-Z][\w.@-]*): (?:NIC )?(?:[Ll]ink (?:is )?[Dd]own|[Ll]ost carrier)")
 _UNIX = re.compile(r"^(\d{9,}\.\d+) \S+ ")
 _BOOT = re.compile(r"^(?:<\d+>)?\[\s*(\d+\.\d+)\] ")

@@ -108,7 +108,7 @@ def nvlinks(text: str) -> Dict[int, Dict[str, int]]:
     found: Dict[int, Dict[str, int]] = {}
     index = None
     for line in text.splitlines():
-        gpu = re.match(r"^GPU (\d+):", line)
+        gpu = re.match(r"^GPU (\d{1,6}):", line)
         link = re.match(r"^\s+Link (\d+): (.+?)\s*$", line)
         if gpu:
             index = int(gpu.group(1))
