@@ -43,9 +43,7 @@ def write_handoff(events: Sequence[Event], out: Path, formats: Sequence[str] = t
 
     A node that no artefact can describe is left out with the reason. Raises NotWritten.
     """
-    pool = pool_of(events)
-    for node in pool.nodes:
-        pool = _checked(pool, node)
+    pool = handed_off(events)
     made = {name: FORMATS[name].make(pool) for name in FORMATS if name in formats}
     files = {
         "excluded.json": _json(excluded(pool)), "evidence.json": _json(evidence(pool, events)),
@@ -61,6 +59,14 @@ def write_handoff(events: Sequence[Event], out: Path, formats: Sequence[str] = t
     waived = tuple(node.host for node in pool.nodes if node.waivers)
     refused = {name: one.refused for name, one in made.items() if one.refused}
     return Handoff(out, tuple(node.host for node in pool.nodes), excluded(pool), pool.world_size, tuple(sorted(files)), waived, refused)
+
+
+def handed_off(events: Sequence[Event]) -> Pool:
+    """The pool of a run, without nodes that passed and that no login and no environment can describe."""
+    pool = pool_of(events)
+    for node in pool.nodes:
+        pool = _checked(pool, node)
+    return pool
 
 
 def _checked(pool: Pool, node: HandedNode) -> Pool:

@@ -79,3 +79,16 @@ def test_who_is_waived_and_who_a_format_cannot_express_is_said(tmp_path: Path, c
     shown = capsys.readouterr().out
     assert "of these with a waiver: N1\n" in shown
     assert "not in kubernetes: N1: 'N1' is not a node name of Kubernetes" in shown
+
+
+def test_what_changed_since_an_earlier_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passed = Event("verdict", 3.0, "n1", {"verdict": "pass", "reasons": []})
+    journal_of(tmp_path / "old", {"command": "verify"}, [node("n1"), passed])
+    journal_of(tmp_path / "new", {"command": "verify"}, [node("n1"), VERIFIED[0]])
+    assert run(["handoff", str(tmp_path / "new"), "--since", str(tmp_path / "old"), "--format", "slurm,skypilot"]) == 0
+    assert capsys.readouterr().out == "# out: n1: failed: slow\nscontrol update NodeName=n1 State=DRAIN 'Reason=nodectl: failed: slow'\n"
+    assert not (tmp_path / "new" / "handoff").exists()
+    assert run(["handoff", str(tmp_path / "new"), "--since", str(tmp_path / "old"), "--out", "x"]) == 1
+    journal_of(tmp_path / "none", {"command": "run"}, [])
+    assert run(["handoff", str(tmp_path / "new"), "--since", str(tmp_path / "none")]) == 1
+    assert "this run verified nothing" in capsys.readouterr().err

@@ -10,8 +10,9 @@ import click
 
 from nodectl.cli.past import read_run
 from nodectl.diagnostics.model import Diagnostic, Mistakes
+from nodectl.handoff.change import COMMANDS, change, commands
 from nodectl.handoff.formats import FORMATS
-from nodectl.handoff.write import NotWritten, write_handoff
+from nodectl.handoff.write import NotWritten, handed_off, write_handoff
 from nodectl.wire.event import Event
 
 
@@ -19,13 +20,33 @@ from nodectl.wire.event import Event
 @click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write it here. Default: RUN/handoff")
 @click.option("--format", "names", metavar="NAMES", help=f"Only these in the folder, with commas between them: {', '.join(FORMATS)}. Default: all")
-def command(run: Path, out: Path | None, names: str | None) -> int:
+@click.option(
+    "--since", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="EARLIER",
+    help="Write nothing; print the commands that take out whom the run EARLIER handed off and RUN does not (for Slurm and Kubernetes, or those of --format)",
+)
+def command(run: Path, out: Path | None, names: str | None, since: Path | None) -> int:
     """Write anew what a training job, Slurm, SkyPilot and Kubernetes need to use the proven nodes of RUN (a run's folder) and to leave the others out."""
-    folder = out or run / "handoff"
+    formats = _formats(names)
     events = read_run(run)
     _verified(events)
+    if since is not None:
+        return _changes(since, events, formats, out)
+    return _write(events, out or run / "handoff", formats)
+
+
+def _changes(since: Path, events: Sequence[Event], formats: Sequence[str], out: Path | None) -> int:
+    if out is not None:
+        raise click.UsageError("--since writes no file: leave out --out")
+    earlier = read_run(since)
+    _verified(earlier)
+    found = change(handed_off(earlier), handed_off(events))
+    click.echo(commands(found, [name for name in COMMANDS if name in formats]), nl=False)
+    return 0
+
+
+def _write(events: Sequence[Event], folder: Path, formats: Sequence[str]) -> int:
     try:
-        handoff = write_handoff(events, folder, _formats(names))
+        handoff = write_handoff(events, folder, formats)
     except NotWritten as error:
         raise Mistakes([Diagnostic("E406", str(error), help="give a folder you may write to with --out")]) from None
     click.echo(f"handed off: {', '.join(handoff.hosts) or 'no node'} (world size {handoff.world_size})")
