@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TypeVar, cast
 
@@ -28,6 +29,15 @@ ROWS = 12
 # Redraws per second: enough for the seconds to tick, too few to be seen in `top`.
 REDRAWS = 4
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What the whole run is at: since when (monotonic), and for how many seconds at most where that is known."""
+
+    text: str
+    since: float
+    bound: float | None
 
 
 class Output:
@@ -84,6 +94,7 @@ class Live:
         self._lock = threading.Lock()
         self._busy: dict[str, tuple[str, float]] = {}
         self._hosts: list[str] = []
+        self._stage: Stage | None = None
         self._rich: RichLive | None = None
         if console.is_terminal and not console.is_dumb_terminal:
             self._rich = RichLive(get_renderable=self._table, console=console, refresh_per_second=REDRAWS, transient=True)
@@ -113,23 +124,44 @@ class Live:
         elif event.kind == "task.start":  # the start of a task is one event for all hosts that are still in the play
             now = time.monotonic()
             self._busy = {host: (title(event.data), now) for host in self._hosts} | {host: (title(event.data), now) for host in [event.host] if host}
-        elif event.kind == "progress" and event.host:
-            self._busy[event.host] = (progress_text(event), time.monotonic())
-        elif event.kind in ("task.end", "verdict", "host.unreachable", "host.lost", "host.stopped"):
-            self._busy.pop(event.host, None)
+        elif event.kind == "progress":
+            self._progress(event)
+        elif event.kind in ("task.end", "check", "verdict", "host.unreachable", "host.lost", "host.stopped"):
+            self._busy.pop(event.host, None)  # a check: the node has answered, the others are still at it
             if event.kind.startswith("host."):
                 self._hosts = [host for host in self._hosts if host != event.host]
+        elif event.kind in ("handoff", "run.end"):
+            self._stage, self._busy = None, {}
+
+    def _progress(self, event: Event) -> None:
+        now = time.monotonic()
+        hosts, bound = event.texts("hosts"), event.data.get("bound")
+        if event.host:
+            self._busy[event.host] = (progress_text(event), now)
+        elif hosts:
+            self._stage = Stage(progress_text(event), now, float(bound) if isinstance(bound, (int, float)) else None)
+            self._busy = dict.fromkeys(hosts, ("", now))
+        elif self._stage:  # a part of it begins, such as the next round of pairs
+            self._stage = replace(self._stage, text=progress_text(event))
 
     def _table(self) -> Table:
         table = Table.grid(padding=(0, 2))
         now = time.monotonic()
         # The longest at work first: that is the one a person waits for.
         busy = sorted(self._busy.copy().items(), key=lambda item: item[1][1])
+        if self._stage:
+            bound = f" of at most {self._stage.bound:.0f} s" if self._stage.bound else ""
+            at_work = f", {len(busy)} at work" if busy else ""
+            table.add_row(Text(f"{now - self._stage.since:.0f} s{bound}{at_work}", style="bold"), Text(""), _one_line(self._stage.text))
         for host, (text, since) in busy[:ROWS]:
-            table.add_row(Text(host, style="bold"), Text(f"{now - since:4.0f} s", style="dim"), Text(printable(text), no_wrap=True, overflow="ellipsis"))
+            table.add_row(Text(printable(host), style="bold"), Text(f"{now - since:4.0f} s", style="dim"), _one_line(text))
         if len(busy) > ROWS:
             table.add_row(Text(f"and {len(busy) - ROWS} more", style="dim"))
         return table
+
+
+def _one_line(text: str) -> Text:
+    return Text(printable(text), no_wrap=True, overflow="ellipsis")
 
 
 def _print_table(console: Console, table: Table) -> None:

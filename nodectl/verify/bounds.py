@@ -26,10 +26,11 @@ def longest(suite: Suite, mounts: int, limits: Limits | None = None, disks: int 
     allowed = limits or Limits()
     # One connection for all questions, and a fresh one for the limits of a new login.
     describe = DEADLINE + GRACE
-    return 2 * (allowed.connect + allowed.start) + describe + sum(step.repeat * _step(step, mounts, disks, nodes) for step in suite.steps)
+    return 2 * (allowed.connect + allowed.start) + describe + sum(step.repeat * step_bound(step, mounts, disks, nodes) for step in suite.steps)
 
 
-def _step(step: SuiteStep, mounts: int, disks: int, nodes: int) -> float:
+def step_bound(step: SuiteStep, mounts: int, disks: int, nodes: int) -> float:
+    """Seconds that one repetition of the step can take."""
     question = step.deadline + GRACE
     group = question + PORT_DEADLINE + GRACE + INIT_TIMEOUT  # once more where the port was taken meanwhile
     known = {

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 
 from nodectl.transport.channel import Connections
 from nodectl.verify.answer import Garbled
-from nodectl.verify.bounds import longest
+from nodectl.verify.bounds import longest, step_bound
 from nodectl.verify.check import Peers
 from nodectl.verify.fleet_checks import COMPARE
 from nodectl.verify.floor_load import FLOORS, load_floors
@@ -50,7 +50,7 @@ def run(trial: Trial, suite: Suite) -> dict[str, Verdict]:
     count = f"{len(trial.nodes)} node{'s' if len(trial.nodes) != 1 else ''}"
     ledger.tell(f"suite {suite.name} on {count} (bounded by {longest(suite, mounts, disks=disks, nodes=len(trial.nodes)) / 60:.0f} min if every wait ran out)")
     for step in suite.steps:
-        _do(trial, step)
+        _do(trial, step, step_bound(step, mounts, disks, len(trial.nodes)))
     _describe(trial)
     verdicts = {host: _conclude(trial, host, suite) for host in trial.nodes}
     for text in unused(_about(ledger.terms.waivers, trial.nodes, suite), ledger.checks()):
@@ -74,19 +74,25 @@ def _open(trial: Trial, suite: Suite) -> None:
     })
 
 
-def _do(trial: Trial, step: SuiteStep) -> None:
+def _do(trial: Trial, step: SuiteStep, bound: float) -> None:
     ledger = trial.ledger
     for number in range(1, step.repeat + 1):
         if not ledger.alive():
             return
         ledger.repetition = (number, step.repeat)
         which = f" ({number} of {step.repeat})" if step.repeat > 1 else ""
-        ledger.tell(f"{step.kind}{which}: {', '.join(ledger.alive())}")
+        hosts = ledger.alive()
+        ledger.say("progress", "", {"stage": "verify", "text": f"{step.kind}{which}: {_named(hosts)}", "hosts": hosts, "bound": bound})
         if step.kind in GROUPS:
             GROUPS[step.kind](trial, step)
         else:
             _each(trial, step)
             _compare(trial, step)
+
+
+def _named(hosts: Sequence[str]) -> str:
+    """A line of a log holds a dozen names, not a thousand."""
+    return ", ".join(hosts) if len(hosts) <= 12 else f"{', '.join(hosts[:10])} and {len(hosts) - 10} more"
 
 
 def _each(trial: Trial, step: SuiteStep) -> None:

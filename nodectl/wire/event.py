@@ -12,7 +12,7 @@ Kinds and their data (``host`` is the inventory name, "" where it is about the r
     host.unreachable / host.lost   reason, why, hint, task    (why: one word for the cause, such as timeout, auth, lost)
     host.stopped  reason          (taken out although nothing failed on it: end_host, the failure budget)
     handlers.pending  handlers
-    progress      stage, text
+    progress      stage, text; where a step over several nodes begins also hosts (who is at work) and bound (s, at most)
     warning       text, origin
     suite         name, text, floors, waivers, today, settings (variables by host)   (at the start of a verification: what it is judged by)
     reading       step, repetition (number, of how many), measurements, expectations   (exactly what the judge was given: `verify --replay` judges it again)

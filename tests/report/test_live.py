@@ -65,6 +65,30 @@ def test_who_is_at_work(events: list[Event], expected: list[str]) -> None:
     assert sorted(rows(shown)) == expected
 
 
+STEP = of("progress", "", stage="verify", text="scratch: n1, n2, n3", hosts=["n1", "n2", "n3"], bound=310.0)
+# events, the lines that are shown
+STEPS: list[tuple[list[Event], list[str]]] = [
+    ([STEP], ["0 s of at most 310 s, 3 at work verify: scratch: n1, n2, n3", "n1 0 s", "n2 0 s", "n3 0 s"]),
+    ([STEP, of("check", "n2", name="disk.x", verdict="pass")], ["0 s of at most 310 s, 2 at work verify: scratch: n1, n2, n3", "n1 0 s", "n3 0 s"]),
+    ([STEP, of("host.lost", "n1", reason="silent")], ["0 s of at most 310 s, 2 at work verify: scratch: n1, n2, n3", "n2 0 s", "n3 0 s"]),
+    ([STEP, of("progress", "", stage="verify", text="round 2")], ["0 s of at most 310 s, 3 at work verify: round 2", "n1 0 s", "n2 0 s", "n3 0 s"]),
+    ([STEP, of("progress", "n1", stage="", text="connecting")], ["0 s of at most 310 s, 3 at work verify: scratch: n1, n2, n3", "n2 0 s", "n3 0 s", "n1 0 s connecting"]),
+    ([STEP, *(of("check", host, name="x", verdict="pass") for host in ("n1", "n2", "n3"))], ["0 s of at most 310 s verify: scratch: n1, n2, n3"]),
+    ([STEP, of("handoff", "", hosts=[])], []),
+    ([of("progress", "", stage="verify", text="a", hosts=["n1"], bound="soon")], ["0 s, 1 at work verify: a", "n1 0 s"]),
+    ([of("progress", "", stage="verify", text="a", hosts="n1")], []),
+]
+
+
+@pytest.mark.parametrize(("events", "expected"), STEPS, ids=range(len(STEPS)))
+def test_a_step_shows_how_long_it_may_take_and_who_is_still_at_it(events: list[Event], expected: list[str]) -> None:
+    shown, _ = live()
+    for event in events:
+        shown(event)
+    lines = [" ".join(line.split()) for line in drawn(shown).splitlines() if line.strip()]
+    assert lines == expected
+
+
 def test_many_nodes_are_counted_in_the_last_row() -> None:
     shown, _ = live()
     for number in range(ROWS + 5):
