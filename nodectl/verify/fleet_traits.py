@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from nodectl.verify.judge import Expectation
 from nodectl.verify.measurement import Measurement
@@ -102,7 +102,7 @@ def _usual(versions: Mapping[str, str]) -> str | None:
     return wanted if most * 2 > len(versions) else None
 
 
-def bridges(found: Mapping[str, Mapping[str, list[str]]], pinned: Mapping[str, str]) -> Reading:
+def bridges(found: Mapping[str, Mapping[str, Sequence[str]]], pinned: Mapping[str, str]) -> Reading:
     """docker0 has the same address everywhere: a program that picks its interface by itself may pick that. ``pinned`` is NCCL_SOCKET_IFNAME by host."""
     reading = Reading()
     owners: dict[str, list[str]] = defaultdict(list)

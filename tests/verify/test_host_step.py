@@ -213,7 +213,7 @@ def test_only_nodes_that_have_it_are_compared() -> None:
 
 
 def test_a_large_fleet_is_summed_up() -> None:
-    values: dict[str, float | str] = {f"n{index}": "6.1" for index in range(1000)} | {"odd": "6.2"}
+    values: dict[str, float | str] = {**{f"n{index}": "6.1" for index in range(1000)}, "odd": "6.2"}
     assert groups(values) == "6.1: n0, n1, n2, n3, n4, n5 and 994 more; 6.2: odd"
     assert groups({"a": 8.0, "b": ""}) == "8: a; none: b"
 
