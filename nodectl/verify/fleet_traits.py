@@ -103,7 +103,10 @@ def _usual(versions: Mapping[str, str]) -> str | None:
 
 
 def bridges(found: Mapping[str, Mapping[str, Sequence[str]]], pinned: Mapping[str, str]) -> Reading:
-    """docker0 has the same address everywhere: a program that picks its interface by itself may pick that. ``pinned`` is NCCL_SOCKET_IFNAME by host."""
+    """virbr0 has the same address everywhere: a program that picks its interface by itself may pick that. ``pinned`` is NCCL_SOCKET_IFNAME by host.
+
+    gloo is not asked: the handoff's environment names its interface on each node.
+    """
     reading = Reading()
     owners: dict[str, list[str]] = defaultdict(list)
     for host, mine in found.items():
@@ -116,15 +119,15 @@ def bridges(found: Mapping[str, Mapping[str, Sequence[str]]], pinned: Mapping[st
         away = all(_avoids(pinned.get(host, ""), name) for name in shared)
         listed = "; ".join(f"{name} has {address}, as on {_some([other for other in owners[address] if other != host])}" for name, address in shared.items())
         detail = f"{listed}; NCCL_SOCKET_IFNAME is {pinned.get(host) or 'not set'}: name the fabric's interface in /etc/nccl.conf (role nccl), as =eth0"
-        measurement = Measurement("network.bridges", away, "bool", (host,), "sysfs, /etc/nccl.conf, torch_env", shared, detail=detail)
+        measurement = Measurement("network.bridges", away, "bool", (host,), "sysfs, /etc/nccl.conf, torch_env", shared, listed, detail=detail)
         reading.must_be_true(measurement, "NCCL and gloo are led past bridges whose address is that of other nodes' bridges too")
     return reading
 
 
 def _avoids(setting: str, interface: str) -> bool:
-    """NCCL's rules: a list of prefixes, "=" before it means whole names, "^" means all but those. Nothing set avoids nothing."""
+    """NCCL's rules: a list of prefixes, "=" before it means whole names, "^" means all but those. By itself it leaves out only docker* and lo."""
     if not setting:
-        return False
+        return interface.startswith("docker")
     excludes, exact = setting.startswith("^"), setting.lstrip("^").startswith("=")
     names = [name.strip() for name in setting.lstrip("^=").split(",") if name.strip()]
     hit = any(interface == name if exact else interface.startswith(name) for name in names)

@@ -122,11 +122,11 @@ def test_modules_that_the_devices_need_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("setting", "verdict"), [
-    ("", "fail"), ("=eth0", "pass"), ("eth", "pass"), ("docker", "fail"), ("=docker0", "fail"), ("=docker", "pass"), ("^docker0,lo", "pass"), ("^lo", "fail"),
+    ("", "pass"), ("=eth0", "pass"), ("eth", "pass"), ("docker", "fail"), ("=docker0", "fail"), ("=docker", "pass"), ("^docker0,lo", "pass"), ("^lo", "fail"),
     ("eth0,docker0", "fail"), ("^=docker0", "pass"), ("^=docker", "fail"),
 ])
 def test_bridges_with_one_address_on_all_nodes(setting: str, verdict: str) -> None:
-    """D39: NCCL's rules of naming interfaces; nothing set leads past nothing."""
+    """D39: NCCL's rules of naming interfaces; "^docker0" alone takes lo back in, which is not this check's business."""
     reading = bridges({"n1": DOCKER, "n2": DOCKER, "n3": {}}, {"n1": setting, "n2": "=eth0"})
     checks = {check.host: check for check in judge(reading.measurements, (), reading.expectations)}
     assert {host: check.verdict for host, check in checks.items()} == {"n1": verdict, "n2": "pass"}
@@ -134,12 +134,17 @@ def test_bridges_with_one_address_on_all_nodes(setting: str, verdict: str) -> No
         assert "docker0 has 172.17.0.1, as on n2" in checks["n1"].reason
 
 
+def test_other_bridges_are_not_left_out_by_nccl_itself() -> None:
+    reading = bridges({name: {"virbr0": ["192.168.122.1"]} for name in ("n1", "n2")}, {"n2": "=eth0"})
+    assert verdict_of([reading]) == {"n1": "fail", "n2": "pass"}
+
+
 def test_bridges_of_their_own_are_nobodys_business() -> None:
     assert bridges({"n1": {"br0": ["10.0.0.1"]}, "n2": {"br0": ["10.0.0.2"]}}, {}).measurements == []
 
 
 @pytest.mark.parametrize(("variables", "host", "verdict"), [
-    ({}, {}, "fail"), ({"torch_env": {"NCCL_SOCKET_IFNAME": "=eth0"}}, {}, "pass"), ({}, {"nccl_interface": "=eth0"}, "pass"),
+    ({}, {}, "pass"), ({"torch_env": {"NCCL_SOCKET_IFNAME": "=eth0"}}, {}, "pass"), ({}, {"nccl_interface": "=eth0"}, "pass"),
     ({"torch_env": {"NCCL_SOCKET_IFNAME": "docker0"}}, {"nccl_interface": "=eth0"}, "fail"),
 ])
 def test_the_fleet_is_led_past_docker0_or_not(variables: dict[str, Any], host: dict[str, Any], verdict: Verdict) -> None:
