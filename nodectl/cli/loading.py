@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from nodectl.diagnostics.model import Collector, Mistakes
+from nodectl.engine import targets
 from nodectl.engine.catalogue import known
+from nodectl.engine.given_variables import check_given
 from nodectl.engine.options import Options
 from nodectl.engine.preflight import preflight
 from nodectl.engine.runtime import Runtime
@@ -21,6 +23,7 @@ from nodectl.lang.playbook import Playbook
 from nodectl.lang.template import Templar
 from nodectl.shipped import shipped
 from nodectl.transport.channel import BecomeTarget, Target
+from nodectl.verify import settings
 from nodectl.wire.event import Event
 from nodectl.wire.secret import Secret
 
@@ -58,6 +61,7 @@ def load(sources: Sequence[str], playbook: Path, options: Options, found: Collec
     check_targets(inventory, sources, "all", options.limit, found)
     if not loaded.plays and not found.errors:
         found.error("E201", f"{playbook}: there is no play in it", None, help="a playbook is a list of plays: - hosts: all")
+    check_given(loaded, inventory, targets.NAMES | settings.NAMES, found)
     if not found.errors:  # a playbook that was read in part would seem to lack tags and tasks
         _preflight(inventory, loaded, options, found)
     return Loaded(inventory, loaded)

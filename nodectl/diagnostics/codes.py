@@ -297,6 +297,13 @@ CODES: Mapping[str, Code] = {
         "verify_waivers:\n  - {check: disk.scratch.*, who: ada, why: RMA 4711 is on its way, until: 2020-01-31}",
         "Complete it; remove it where its day has passed, or say anew until when. docs/verification.md lists the names of checks.",
     ),
+    "E314": Code(
+        "a variable that nothing reads",
+        "The name of a variable in the inventory is almost that of one which a role, a connection or the verification reads, and nothing reads it itself. "
+        "A default would silently hold in its place. This is a warning.",
+        "all:\n  vars:\n    network_teir: standard",
+        "Correct the name, or leave it as it is where a playbook of yours reads it by a way that cannot be seen at load.",
+    ),
     "E401": Code(
         "no such tag",
         "--tags or --skip-tags names a tag that no task has: nothing would run, or nothing would be left out. Where an include's file is "

@@ -22,6 +22,14 @@ _PORT = Param(type="int")
 class BadTarget(ValueError):
     """A connection variable of a host has a value that cannot be used; the text names host, variable and value."""
 
+# The variables that say how a host is reached.
+NAMES = frozenset([
+    "ansible_connection", "ansible_host", "ansible_ssh_host", "ansible_user", "ansible_ssh_user", "ansible_port", "ansible_ssh_port",
+    "ansible_private_key_file", "ansible_ssh_private_key_file", "ansible_password", "ansible_ssh_pass", "ansible_ssh_password", "ansible_become",
+    "ansible_become_user", "ansible_become_method", "ansible_become_flags", "ansible_become_pass", "ansible_become_password", "ansible_sudo_pass",
+    "ansible_python_interpreter", "ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args", "ansible_group_priority",
+])  # fmt: skip
+
 
 def target_of(host: str, variables: Mapping[str, Any], *, remote_user: str = "", private_key: str = "") -> Target:
     """How to reach ``host``. ``variables`` are rendered; inventory variables win over the command line's user and key, as in Ansible.

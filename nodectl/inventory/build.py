@@ -72,15 +72,18 @@ class Builder:
             parent.children.append(child.name)
             child.parents.append(parent.name)
 
-    def variables(self, into: Host | Group, values: Mapping[str, Any], origins: Mapping[str, Origin]) -> None:
-        """Gives variables to a host or group; templates in them and nodectl's own variables are checked where they are written."""
+    def variables(self, into: Host | Group, values: Mapping[str, Any], origins: Mapping[str, Origin], keys: Mapping[str, Origin] | None = None) -> None:
+        """Gives variables to a host or group; templates in them and nodectl's own variables are checked where they are written.
+
+        ``origins`` are the places of the values, ``keys`` those of the names where the two are apart.
+        """
         for name, value in values.items():
             if (name, origins[name]) not in self.checked:  # the hosts of one range share what is written
                 self.checked.add((name, origins[name]))
                 self.checker.templates(value, origins[name])
                 check_variable(name, value, origins[name], self.found)
         into.vars.update(values)
-        into.origins.update(origins)
+        into.origins.update(keys or origins)
 
     def finish(self) -> None:
         """Every group without a parent is a child of `all`; hosts in no group are `ungrouped`. Safe to call again."""

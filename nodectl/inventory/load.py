@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from nodectl.diagnostics.model import Collector
 from nodectl.inventory import ini_source, yaml_source
 from nodectl.inventory.build import Builder
-from nodectl.inventory.model import COMMAND_LINE, Inventory, VarsFolder
+from nodectl.inventory.model import COMMAND_LINE, Inventory, Layer, VarsFolder
 from nodectl.inventory.tiers import check_variable
 from nodectl.lang.document import Map
 from nodectl.lang.fields import Checker
@@ -101,9 +100,9 @@ def _beside(sources: Sequence[str]) -> list[Path]:
     return folders
 
 
-def _vars_files(folder: Path, checker: Checker) -> dict[str, dict[str, Any]]:
+def _vars_files(folder: Path, checker: Checker) -> dict[str, Layer]:
     """Variables by group or host name: `NAME`, `NAME.yml`, or a folder NAME/ whose files are laid over each other."""
-    result: dict[str, dict[str, Any]] = {}
+    result: dict[str, Layer] = {}
     if not folder.is_dir():
         return result
     places: dict[str, Path] = {}
@@ -117,7 +116,9 @@ def _vars_files(folder: Path, checker: Checker) -> dict[str, dict[str, Any]]:
             checker.error("E312", message, Origin(str(entry), 1, 1), label="the second place", help=advice)
             continue
         places[name] = entry
-        result[name] = {key: value for file in _files(entry) for key, value in _vars_file(file, checker).items()}
+        layer = result[name] = Layer(f"{folder.name}/{entry.name}", {}, {})
+        for file in _files(entry):
+            _vars_file(file, layer, checker)
     return result
 
 
@@ -136,14 +137,14 @@ def _files(entry: Path) -> list[Path]:
     return files
 
 
-def _vars_file(path: Path, checker: Checker) -> dict[str, Any]:
+def _vars_file(path: Path, into: Layer, checker: Checker) -> None:
     value = checker.read_variables(path)
     if value is None:
-        return {}
+        return
     if not isinstance(value, Map):
         checker.error("E301", f"{path} does not hold variables", Origin(str(path), 1, 1), label="expected name: value pairs")
-        return {}
+        return
     for name, item in value.items():
         checker.templates(item, value.value_at[name])
         check_variable(str(name), item, value.value_at[name], checker.found)
-    return {str(name): item for name, item in value.items()}
+        into.values[str(name)], into.origins[str(name)] = item, value.key_at[name]

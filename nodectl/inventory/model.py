@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodectl.wire.origin import Origin
 
@@ -39,13 +39,29 @@ class Group:
     origins: dict[str, Origin] = field(default_factory=dict)
 
 
+class Layer(NamedTuple):
+    """Variables that are given together. ``what`` says for whom, in the words of a person; ``origins`` where each was written."""
+
+    what: str
+    values: dict[str, Any]
+    origins: dict[str, Origin]
+
+
 @dataclass
 class VarsFolder:
     """The group_vars/ and host_vars/ beside one inventory file or playbook."""
 
     path: Path
-    groups: dict[str, dict[str, Any]] = field(default_factory=dict)
-    hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    groups: dict[str, Layer] = field(default_factory=dict)
+    hosts: dict[str, Layer] = field(default_factory=dict)
+
+
+class Said(NamedTuple):
+    """One place that gives a host a variable."""
+
+    what: str
+    origin: Origin | None
+    value: Any
 
 
 class Inventory:
@@ -89,19 +105,41 @@ class Inventory:
         Order: group variables of the inventory files (all, then parents before children, then by name), group_vars/all,
         other group_vars/, the host's own variables, host_vars/. `localhost` needs no entry: it is then reached locally.
         """
-        folders = self._folders(playbook)
-        if host == LOCALHOST and host not in self.hosts:
-            return {"ansible_connection": "local", **self.groups["all"].vars, **_from_folders(folders, ["all"])}
-        groups = self._ordered_groups(host)
         merged: dict[str, Any] = {}
-        for name in groups:
-            merged.update(self.groups[name].vars)
-        merged.update(_from_folders(folders, ["all"]))
-        merged.update(_from_folders(folders, [name for name in groups if name != "all"]))
-        merged.update(self.hosts[host].vars)
-        for folder in folders:
-            merged.update(folder.hosts.get(host, {}))
+        for layer in self.layers(host, playbook):
+            merged.update(layer.values)
         return {name: value for name, value in merged.items() if name != "ansible_group_priority"}
+
+    def explain(self, host: str, name: str, playbook: Path | None = None) -> list[Said]:
+        """Every place that gives ``host`` the variable ``name``, the one that holds last. Raises KeyError for an unknown host."""
+        given = [layer for layer in self.layers(host, playbook) if name in layer.values]
+        return [Said(layer.what, layer.origins.get(name), layer.values[name]) for layer in given]
+
+    def layers(self, host: str, playbook: Path | None = None) -> list[Layer]:
+        """What ``variables`` lays over each other, the strongest last."""
+        folders = self._folders(playbook)
+        everything = [folder.groups["all"] for folder in folders if "all" in folder.groups]
+        if host == LOCALHOST and host not in self.hosts:
+            return [Layer("the implicit localhost", {"ansible_connection": "local"}, {}), self._of_group("all"), *everything]
+        groups = self._ordered_groups(host)
+        own = self.hosts[host]
+        return [
+            *map(self._of_group, groups),
+            *everything,
+            *(folder.groups[name] for folder in folders for name in groups if name != "all" and name in folder.groups),
+            Layer(f"host {host}", own.vars, own.origins),
+            *(folder.hosts[host] for folder in folders if host in folder.hosts),
+        ]
+
+    def every_layer(self) -> Iterator[Layer]:
+        """All that was written about anybody, each once."""
+        yield from (self._of_group(name) for name in self.groups)
+        yield from (Layer(f"host {host.name}", host.vars, host.origins) for host in self.hosts.values())
+        for folder in {id(folder): folder for folder in (*self.folders, *self.playbooks.values())}.values():
+            yield from (*folder.groups.values(), *folder.hosts.values())
+
+    def _of_group(self, name: str) -> Layer:
+        return Layer(f"group {name}", self.groups[name].vars, self.groups[name].origins)
 
     def _folders(self, playbook: Path | None) -> list[VarsFolder]:
         beside = self.playbooks.get(playbook.resolve()) if playbook else next(iter(self.playbooks.values()), None)
@@ -133,12 +171,3 @@ class Inventory:
     def _priority(self, group: str) -> int:
         value = self.groups[group].vars.get("ansible_group_priority", 1)
         return int(value) if str(value).isdecimal() else 1
-
-
-def _from_folders(folders: Iterable[VarsFolder], groups: Iterable[str]) -> dict[str, Any]:
-    names = list(groups)
-    merged: dict[str, Any] = {}
-    for folder in folders:
-        for name in names:
-            merged.update(folder.groups.get(name, {}))
-    return merged

@@ -81,7 +81,7 @@ def _take(into: Any, values: Map, builder: Builder) -> None:
             good[name] = value
         else:
             builder.found.error("E107", f"variable name {name!r} is not text", values.key_at[name], label="expected a name", help=f"write '{name}' in quotes")
-    builder.variables(into, good, {name: values.value_at[name] for name in good})
+    builder.variables(into, good, {name: values.value_at[name] for name in good}, {name: values.key_at[name] for name in good})
 
 
 def _hosts(group: Group, value: Map, builder: Builder) -> None:

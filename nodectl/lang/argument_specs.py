@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nodectl.lang.document import bare
 from nodectl.lang.role import Role
 from nodectl.lang.unsafe import has_template
 from nodectl.wire.params import Param, Problem, Wrong, convert
@@ -42,6 +43,11 @@ def check_literal(role: Role, params: Mapping[str, Any], entry: str = "main") ->
         elif name in options and not _has_template(value):
             problems += _check_one(name, options[name], value)
     return problems
+
+
+def check_value(role: Role, name: str, value: Any, entry: str = "main") -> list[Problem]:
+    """One variable that the role declares, as it was written; templates are left for the run."""
+    return [] if _has_template(value) else _check_one(name, options_of(role, entry)[name], bare(value))
 
 
 def _check_options(options: Mapping[str, Any], values: Mapping[str, Any], prefix: str) -> list[Problem]:

@@ -25,6 +25,11 @@ _OTHERS = {
     "rdma_latency": "s", "rdma_gid_index": "count", "expected_gpu_temperature": "degC", "expected_nvme_used": "percent", "expected_max_read_request": "B",
 }
 _LISTS = ("fabric_subnets", "fabric_exclude", "expected_modules", "expected_names")
+# Every variable that verification and handoff read: what looks like one of them and is none is most often a slip of the pen.
+NAMES = frozenset([
+    *_RATES, *_COUNTS, *_OTHERS, *_LISTS, "torch_env", "torch_python", "file_mounts", "network_tier", "disk_tier", "node_profile", "fabric_address",
+    "verify_waivers", "site_floors", "hardware_root",
+])  # fmt: skip
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ENDLESS = ("unlimited", "infinity", "-1")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -20,18 +21,23 @@ from nodectl.inventory.secret_names import masked
 @inventory_option
 @click.option("--list", "whole", is_flag=True, help="Groups, hosts and variables as JSON (the default).")
 @click.option("--host", metavar="NAME", help="The variables of one host as JSON.")
+@click.option("--explain", metavar="VAR", help="With --host: every place that gives it this variable, and the one that holds.")
 @click.option("--graph", is_flag=True, help="Groups and hosts as a tree.")
 @limit_option
 @vault_options
 @format_option
-def command(sources: tuple[str, ...], whole: bool, host: str | None, graph: bool, limit: str | None, **given: Any) -> int:
+def command(sources: tuple[str, ...], whole: bool, host: str | None, explain: str | None, graph: bool, limit: str | None, **given: Any) -> int:
     """Show an inventory as nodectl understands it. Secrets are masked, told by their names; templates are shown as written."""
     if sum([whole, bool(host), graph]) > 1:
         raise click.UsageError("--list, --host and --graph exclude each other: give one")
+    if explain and not host:
+        raise click.UsageError("--explain wants a --host: another host may have another value")
     found = Collector()
     inventory = load_inventory(sources, found, read_vault(given, found))
     found.stop_if_wrong()
-    if host:
+    if host and explain:
+        click.echo(explained(inventory, select(inventory, host)[0], explain))
+    elif host:
         click.echo(_json(shown_variables(inventory, select(inventory, host)[0])))
     elif graph:
         click.echo("\n".join(tree(inventory, "all", 0)))
@@ -42,6 +48,23 @@ def command(sources: tuple[str, ...], whole: bool, host: str | None, graph: bool
 
 def shown_variables(inventory: Inventory, host: str) -> dict[str, Any]:
     return masked(inventory.variables(host))
+
+
+def explained(inventory: Inventory, host: str, name: str) -> str:
+    """The places that say something, the one that holds first. Raises ClickException where none does."""
+    said = inventory.explain(host, name)[::-1]
+    if not said:
+        near = get_close_matches(name, inventory.variables(host), n=1)
+        raise click.ClickException(f"{host} has no variable '{name}' in the inventory" + (f"; did you mean '{near[0]}'?" if near else ""))
+    lines = [f"{name} of {host}: {_value(name, said[0].value)}"]
+    for number, one in enumerate(said):
+        before = "" if number == 0 else f", would be {_value(name, one.value)}"
+        lines.append(f"  {'holds' if number == 0 else 'overridden'}: {one.what} ({one.origin or 'no place'}){before}")
+    return "\n".join(lines)
+
+
+def _value(name: str, value: Any) -> str:
+    return json.dumps(masked({name: value})[name], ensure_ascii=False, default=str)
 
 
 def listing(inventory: Inventory, hosts: list[str]) -> dict[str, Any]:
