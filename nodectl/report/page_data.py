@@ -97,7 +97,8 @@ def _value(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, (int, float)):
-        return float(f"{value:.6g}") if abs(value) < 1e300 else str(value)  # six digits: more than any of these measurements repeats
+        # Six digits: more than any of these measurements repeats.
+        return float(f"{value:.6g}") if abs(value) < 1e300 else "a number too large to be shown"
     text = printable(value if isinstance(value, str) else str(value))
     return text if len(text) <= VALUE_MOST else f"{text[:VALUE_MOST]}… ({len(text)} characters)"
 

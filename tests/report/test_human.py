@@ -222,3 +222,12 @@ def test_a_terminal_shows_who_is_busy() -> None:
     assert "base : install" in text
     assert "and 2 more" in text
     assert "n0 " not in text
+
+
+@pytest.mark.parametrize(("refused", "lines"), [
+    ({"kubernetes": {"N1": "capitals", "N2": "capitals"}, "slurm": {}}, ["not in kubernetes: N1, N2 (README.md of the handoff says why)"]),
+    ({}, []), (None, []), ("x", []), ({"slurm": "x", "mpi": ["n1"]}, []),
+])
+def test_formats_that_miss_a_node_are_said(refused: Any, lines: list[str]) -> None:
+    text = closing([Event("handoff", 4.0, "", {"path": "/r/handoff", "hosts": ["n1"], "excluded": {}, "world_size": 1, "refused": refused})])
+    assert [line for line in text.splitlines() if line.startswith("not in ")] == lines
