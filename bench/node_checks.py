@@ -13,7 +13,7 @@ from nodectl.verify.xid import load_catalogue
 PAGE = Path(__file__).parents[1] / "docs" / "verification.md"
 BEGIN, END = "<!-- bench/node_checks.py -->\n", "<!-- end of node checks -->"
 # In the order of the suites.
-KINDS = ("host", "pci", "hca", "gpu", "nvme")
+KINDS = ("host", "pci", "hca", "gpu", "nvme", "errors")
 _OPS = {"at_least": "at least ", "at_most": "at most ", "equals": ""}
 _WHEN = {
     "own_kernel": "outside containers", "bare_metal": "on bare metal", "rdma_cards": "with RDMA cards", "gpus_on_bus": "with GPUs",

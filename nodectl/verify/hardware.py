@@ -14,6 +14,7 @@ from nodectl.verify.traits import Trait
 class Hardware:
     """Empty until the steps ran. ``traits`` by kind of step and name of check; ``packages`` and ``bridges`` (name to addresses) are of step host.
 
+    ``link_errors`` are counters by port and by interface before any group used them, ``used_ports`` the ports that a job would use.
     ``container`` and ``guest`` say what the node is ("" = neither); ``devices`` are those of probe_pci.
     """
 
@@ -21,6 +22,8 @@ class Hardware:
     guest: str = ""
     devices: list[Mapping[str, Any]] = field(default_factory=list)
     rdma_ports: int = 0
+    link_errors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    used_ports: tuple[str, ...] = ()
     numa_nodes: int = 0
     profile: Profile = NO_PROFILE
     simulated: bool = False

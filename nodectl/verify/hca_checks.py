@@ -8,6 +8,7 @@ from typing import Any
 
 from nodectl.verify.answer import Answer
 from nodectl.verify.check import Peers
+from nodectl.verify.errors_checks import link_errors, port_name, used
 from nodectl.verify.kernel_log import kernel_events
 from nodectl.verify.members import NodeFacts
 from nodectl.verify.node_table import load_table
@@ -25,18 +26,19 @@ _GBIT = 1e9 / 8
 
 
 def hca(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
-    """With network_tier standard nothing goes over RDMA, so nothing is asked of it."""
-    if str(session.variables.get("network_tier", "best")) != "best":
-        return Reading()
+    """With network_tier standard nothing goes over RDMA, so nothing is expected of it; only what links count from here on is of use (step errors)."""
     root, host = hardware_root(session.variables), session.host
     order = {"subnets": list(session.variables.get("fabric_subnets") or []), "exclude": list(session.variables.get("fabric_exclude") or []), "root": root}
     outcome = session.ask("probe_hca", order, step.deadline)
     if outcome.failed:
         return unknown("hca.usable", (host,), "sysfs infiniband", outcome.msg)
     said, hardware = Answer("probe_hca", outcome.values), facts.hardware
+    hardware.link_errors = link_errors(said)
+    if str(session.variables.get("network_tier", "best")) != "best":
+        return Reading()
     ports = said.parts("ports")
     usable = [port for port in ports if port.get("usable") is True]
-    hardware.rdma_ports, hardware.simulated = len(usable), said.truth("simulated")
+    hardware.rdma_ports, hardware.simulated, hardware.used_ports = len(usable), said.truth("simulated"), used(usable)
     reading, answer, words = Reading(), _derived(usable, ports, _pinned(session.variables)), hardware.words()
     if any(port.get("link_layer") == "Ethernet" and port.get("driver") != "efa" for port in usable):
         words.add("roce")
@@ -76,7 +78,7 @@ def _port(port: Mapping[str, Any], pinned: int | None) -> dict[str, Any]:
     rate = Answer("probe_hca", port).number("rate")
     matching = port.get("matching") or []
     return {
-        **port, "label": f"{port.get('device')} port {port.get('port')}", "rate": rate * _GBIT if rate else None,
+        **port, "label": port_name(port), "rate": rate * _GBIT if rate else None,
         "gid_matches": bool(matching) if roce else None, "pinned_gid_matches": pinned in matching if roce and pinned is not None else None,
     }
 

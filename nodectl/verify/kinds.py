@@ -47,6 +47,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
     "hca": Kind(after=_BUS, checks=("hca.*",)),
     "gpu": Kind(after=frozenset(["pci", "hca"]), checks=("gpu.*",)),
     "nvme": Kind(after=_BUS, checks=("nvme.*",)),
+    "errors": Kind(after=frozenset(["hca", "route"]), checks=("errors.*",)),
     "mounts": Kind(checks=("scratch.*", "mount:*")),
     "torch": Kind(checks=("torch.import", "torch.gpus_seen", "torch.gpus")),
     "clock": Kind({"max_offset": "s"}, checks=("clock.offset",)),

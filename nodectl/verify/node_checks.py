@@ -9,6 +9,7 @@ from typing import Any
 from nodectl.verify import storage_checks
 from nodectl.verify.answer import Answer, Garbled
 from nodectl.verify.check import Check, Peers
+from nodectl.verify.errors_checks import errors
 from nodectl.verify.gang import workload_source
 from nodectl.verify.gpu_checks import gpu
 from nodectl.verify.hca_checks import hca
@@ -183,6 +184,7 @@ def _why_no_torch(outcome: Outcome) -> str:
 
 
 CHECKS: Mapping[str, Check] = {
-    "login": login, "pci": pci, "host": host_step, "hca": hca, "gpu": gpu, "nvme": nvme, "fabric": fabric, "route": route, "clock": clock, "torch": torch,
+    "login": login, "pci": pci, "host": host_step, "hca": hca, "gpu": gpu, "nvme": nvme, "errors": errors, "fabric": fabric, "route": route,
+    "clock": clock, "torch": torch,
     **storage_checks.CHECKS,
 }

@@ -16,7 +16,7 @@ HOST: dict[str, Any] = {
 PCI: dict[str, Any] = {
     "devices": [], "bridges": [], "virtualization": {"kind": "kvm", "role": "guest"}, "container": "", "numa_nodes": 1, "simulated": False,
 }
-HCA: dict[str, Any] = {"ports": [], "drivers": [], "simulated": False}
+HCA: dict[str, Any] = {"ports": [], "drivers": [], "interfaces": {"host0": {"rx_errors": 3, "tx_errors": 0}}, "simulated": False}
 GPU: dict[str, Any] = {
     "driver": "", "library": "", "listed": 0, "gpus": [], "error": "absent", "fabric_manager": {"state": "", "version": None, "error": ""}, "persistenced": "",
     "gpudirect": {"peermem": False, "dmabuf": False}, "simulated": False,

@@ -79,7 +79,7 @@ def test_a_table_that_may_not_be_used(text: str, words: str) -> None:
 
 
 def test_every_table_has_its_step_and_every_row_a_name_that_the_suites_know() -> None:
-    assert table_kinds() == ["gpu", "hca", "host", "nvme", "pci"]
+    assert table_kinds() == ["errors", "gpu", "hca", "host", "nvme", "pci"]
     for kind in table_kinds():
         assert kind in KINDS
         assert kind in CHECKS

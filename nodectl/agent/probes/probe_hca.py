@@ -23,12 +23,14 @@ SPEC = Spec(
         "ports": "per port: device, port, netdev, usable, reason, state, phys_state, rate (Gb/s), link_layer, fw_ver, board_id, lid, pci, numa_node, mtu, "
         "counters and hw_counters by name, gids (index, gid, type, address), addresses, "
         "matching (indices of RoCE v2 GIDs that are an address of the interface)",
-        "drivers": "kernel drivers of the devices", "simulated": "whether a recorded tree was read",
+        "drivers": "kernel drivers of the devices", "interfaces": "error counters of each network interface but lo, by name",
+        "simulated": "whether a recorded tree was read",
     },
     example="- probe_hca: {}\n",
 )
 _CLASS = "sys/class/infiniband"
 ROCE_2 = "RoCE v2"
+_ERRORS = ("rx_errors", "rx_crc_errors", "tx_errors", "tx_carrier_errors")
 
 
 def act(system: System, args: Args, check: bool) -> Outcome:
@@ -36,7 +38,8 @@ def act(system: System, args: Args, check: bool) -> Outcome:
     own = _recorded_addresses(tree) if tree.simulated else netlink.addresses()
     devices = rdma.judged(rdma.devices(tree.root), own, args["subnets"], args["exclude"])
     ports = [_port(tree, device, port, own) for device in devices for port in device["ports"]]
-    return Outcome(values={"ports": ports, "drivers": sorted({device["driver"] for device in devices if device["driver"]}), "simulated": tree.simulated})
+    drivers = sorted({device["driver"] for device in devices if device["driver"]})
+    return Outcome(values={"ports": ports, "drivers": drivers, "interfaces": _interfaces(tree), "simulated": tree.simulated})
 
 
 def _recorded_addresses(tree: recorded.Tree) -> List[netlink.Address]:
@@ -65,6 +68,14 @@ def _counters(tree: recorded.Tree, folder: str) -> Dict[str, int]:
     """Those that can be read; a device without them (rxe, efa) has none."""
     found = {name: tree.number(f"{folder}/{name}") for name in tree.names(folder)}
     return {name: figure for name, figure in found.items() if figure is not None}
+
+
+def _interfaces(tree: recorded.Tree) -> Dict[str, Dict[str, int]]:
+    """Frames that came or went damaged. Drops are left out: a full queue is no broken link."""
+    base = "sys/class/net"
+    names = [name for name in tree.names(base) if name != "lo" and tree.exists(f"{base}/{name}/statistics")]
+    found = {name: {counter: tree.number(f"{base}/{name}/statistics/{counter}") for counter in _ERRORS} for name in names}
+    return {name: {counter: figure for counter, figure in mine.items() if figure is not None} for name, mine in found.items()}
 
 
 def _address(gid: str) -> Optional[str]:
