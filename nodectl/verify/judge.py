@@ -27,7 +27,8 @@ GOOD: frozenset[Verdict] = frozenset(["pass", "skipped"])
 class Expectation:
     """What one measurement must be. ``host`` "" means every host. ``why`` completes the sentence "expected … (why)".
 
-    Numbers are compared in the base unit of ``unit``.
+    Numbers are compared in the base unit of ``unit``. ``alone`` False: it can make a node fail, but not pass. A fleet that is slow as a whole
+    agrees with itself, so being like the others proves nothing where no absolute bar stands beside it.
     """
 
     metric: str
@@ -37,6 +38,7 @@ class Expectation:
     why: str
     host: str = ""
     source: str = ""
+    alone: bool = True
 
     def about(self, metric: str, host: str) -> bool:
         return self.metric == metric and self.host in ("", host)
@@ -93,11 +95,17 @@ def _check(measurement: Measurement, host: str, floors: Sequence[Floor], expecta
     floor = best_floor(floors, measurement.name, measurement.conditions)
     if floor is not None:
         mine.append(Expectation(floor.metric, "at_least", floor.floor, floor.unit, floor.reason or f"floor of {floor.statistic}", source=floor.cite()))
-    if not mine:
-        shown = _shown(measurement.value, measurement.unit)
-        return _result(measurement, host, "unknown", f"measured {shown}, but no floor is known for {_conditions(measurement)}: give one in hosts.yaml")
     results = [_compare(measurement, host, expectation) for expectation in mine]
+    if all(check.verdict == "pass" for check in results) and not any(expectation.alone for expectation in mine):
+        return replace(_result(measurement, host, "unknown", _no_floor(measurement)), unfloored=True)
     return max(results, key=lambda check: (_RANK[check.verdict], isinstance(check.floor, float), check.floor if isinstance(check.floor, float) else 0.0))
+
+
+def _no_floor(measurement: Measurement) -> str:
+    """What was measured, and the two ways to a bar."""
+    seen = f"measured {_shown(measurement.value, measurement.unit)}, but no floor is known for {_conditions(measurement)}: give one in hosts.yaml"
+    rate = not isinstance(measurement.value, (str, bool)) and measurement.unit in ("B/s", "1/s")
+    return f"{seen}, or make what healthy nodes reach the site's own: nodectl verify HOSTS --adopt" if rate else seen
 
 
 def _compare(measurement: Measurement, host: str, expectation: Expectation) -> Check:

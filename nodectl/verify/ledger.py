@@ -57,8 +57,9 @@ class Ledger:
         return [host for host in self.hosts if host not in self._gone and host not in self._refused]
 
     def passing(self) -> list[str]:
-        """Nodes that may take part in groups: nothing against them so far that the user has not excused."""
-        return [host for host in self.alive() if node_verdict(self._checks[host]) in GOOD]
+        """Nodes that may take part in groups: nothing against them so far that the user has not excused. A figure that only lacks a floor is not
+        against a node; what its group reaches is worth knowing too."""
+        return [host for host in self.alive() if node_verdict([check for check in self._checks[host] if not check.unfloored]) in GOOD]
 
     def lost(self, host: str) -> bool:
         return host in self._gone

@@ -53,7 +53,8 @@ class Waiver:
 class Check:
     """A judged measurement of one host. ``reason`` is a sentence with the measured and the expected figure.
 
-    ``waiver`` is set where the verdict is "skipped": what the user had excused beforehand.
+    ``waiver`` is set where the verdict is "skipped": what the user had excused beforehand. ``unfloored`` is True where a good figure is unknown
+    only because there is nothing to hold it against.
     """
 
     host: str
@@ -67,10 +68,11 @@ class Check:
     simulated: bool = False
     raw: str = ""
     waiver: Waiver | None = None
+    unfloored: bool = False
 
 
 def check_data(check: Check, kind: str) -> dict[str, Any]:
     """A check as its event holds it; ``kind`` is the step that made it."""
     data = asdict(check)
-    del data["host"]
+    del data["host"], data["unfloored"]
     return {"step": kind, **data}

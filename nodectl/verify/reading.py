@@ -61,7 +61,7 @@ def _entries(data: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 Part = TypeVar("Part", Measurement, Expectation)
 _SCALAR = (str, bool, int, float, type(None))
 _TYPES: Mapping[str, tuple[type, ...]] = {
-    "value": _SCALAR, "conditions": (dict,), "simulated": (bool,), "gone": (bool,), "hosts": (list,),
+    "value": _SCALAR, "conditions": (dict,), "simulated": (bool,), "gone": (bool,), "alone": (bool,), "hosts": (list,),
 }
 
 

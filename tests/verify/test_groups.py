@@ -14,7 +14,7 @@ from nodectl.verify import gang
 from nodectl.verify.floor_load import Floor
 from nodectl.verify.gang import GangResult, Member, rank_env, run_gang
 from nodectl.verify.isolate import Finding
-from nodectl.verify.judge import judge
+from nodectl.verify.judge import Expectation, judge
 from nodectl.verify.measurement import Verdict
 from nodectl.verify.network_checks import Fleet, PairsOutcome, group_reading, node_reading, pairs_reading, speed, transport_reading
 from nodectl.verify.parse.workload import GroupOutput, SizeResult
@@ -236,8 +236,15 @@ def test_pairs_reading_of_every_kind_of_finding() -> None:
         "n3": Finding("n3", "unclear", 400 * GB, 200 * GB, "half of the median", "d", 1.0),
     })
     reading = pairs_reading(found, people, STEP, fleet())
-    checks = {check.host: check for check in judge(reading.measurements, (), reading.expectations)}
+    bars = [*reading.expectations, Expectation("network.pairs", "at_least", 100 * GB, "B/s", "network_floor")]
+    checks = {check.host: check for check in judge(reading.measurements, (), bars)}
     assert {host: check.verdict for host, check in checks.items()} == {"n1": "pass", "n2": "fail", "n3": "fail", "n4": "unknown"}
+    # A fleet that is slow as a whole agrees with itself: without an absolute bar nobody passes, and who is slow fails all the same.
+    alike = {check.host: check for check in judge(reading.measurements, (), reading.expectations)}
+    assert {host: check.verdict for host, check in alike.items()} == {"n1": "unknown", "n2": "fail", "n3": "fail", "n4": "unknown"}
+    assert alike["n1"].unfloored
+    assert "nodectl verify HOSTS --adopt" in alike["n1"].reason
+    assert not alike["n4"].unfloored
     assert checks["n2"].value == 0.0
     assert "its partners were lost" in checks["n4"].reason
 

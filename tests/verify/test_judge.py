@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nodectl.verify.floor_load import Floor
 from nodectl.verify.judge import Expectation, judge, node_verdict, reasons
-from nodectl.verify.measurement import Check, Measurement, Verdict
+from nodectl.verify.measurement import Check, Measurement, Verdict, check_data
 from nodectl.verify.units import to_base, unit
 
 M = Measurement
@@ -172,3 +172,33 @@ def test_the_floor_is_of_the_kind_of_the_value(value: bool | str, wanted: bool |
     check = judge([measurement], [], [Expectation("network.x", "equals", wanted, measurement.unit, "why")])[0]
     assert (check.verdict, check.floor) == (verdict, wanted)
     assert type(check.floor) is type(wanted)
+
+
+RELATIVE = Expectation("m", "at_least", 5.0, "B/s", "half of the fleet's median", source="this fleet", alone=False)
+
+
+@pytest.mark.parametrize(("value", "others", "verdict", "unfloored"), [
+    (10.0, [], "unknown", True), (1.0, [], "fail", False), (10.0, [Expectation("m", "at_least", 8.0, "B/s", "floor")], "pass", False),
+    (10.0, [Expectation("m", "at_least", 80.0, "B/s", "floor")], "fail", False), (1.0, [Expectation("m", "at_least", 0.5, "B/s", "floor")], "fail", False),
+    (None, [], "unknown", False), ("x", [], "unknown", False),
+])
+def test_being_like_the_others_is_no_proof(value: Any, others: list[Expectation], verdict: Verdict, unfloored: bool) -> None:
+    (check,) = judge([M("m", value, "B/s", ("n1",), "tool")], [], [RELATIVE, *others])
+    assert (check.verdict, check.unfloored) == (verdict, unfloored)
+
+
+def test_a_floor_beside_it_is() -> None:
+    (check,) = judge([M("disk.x", 30e6, "B/s", ("n1",), "fio", {"device": "loop"})], [FLOOR], [Expectation("disk.x", "at_least", 5.0, "B/s", "x", alone=False)])
+    assert check.verdict == "pass"
+
+
+def test_the_way_out_is_named_for_rates_only() -> None:
+    (rate,) = judge([M("m", 1e9, "B/s", ("n1",), "tool", {"sku": "L40S"})], [], [])
+    (count,) = judge([M("m", 3.0, "count", ("n1",), "tool")], [], [])
+    assert "no floor is known for m (sku L40S): give one in hosts.yaml, or make what healthy nodes reach the site's own: nodectl verify HOSTS --adopt" in rate.reason
+    assert "--adopt" not in count.reason
+
+
+def test_unfloored_stays_inside() -> None:
+    (rate,) = judge([M("m", 1e9, "B/s", ("n1",), "tool")], [], [])
+    assert "unfloored" not in check_data(rate, "pairs")
