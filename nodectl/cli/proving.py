@@ -35,7 +35,10 @@ def prove(session: Session, nodes: Sequence[Node], suite: Suite, terms: Terms = 
     if nodes:
         verify(nodes, suite, session.connections, session.emit, terms)
     handoff = write_handoff(session.events(), session.folder / "handoff")
-    session.tell("handoff", path=str(session.folder / "handoff"), hosts=list(handoff.hosts), excluded=handoff.excluded, world_size=handoff.world_size)
+    refused = {name: dict(hosts) for name, hosts in handoff.refused.items()}
+    session.tell(
+        "handoff", path=str(session.folder / "handoff"), hosts=list(handoff.hosts), excluded=handoff.excluded, world_size=handoff.world_size, refused=refused,
+    )
 
 
 def read_suite(name: str, found: Collector) -> Suite | None:

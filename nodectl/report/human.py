@@ -290,6 +290,7 @@ def ending(summary: Summary, folder: Path) -> list[Text]:
         left_out = f"; left out: {', '.join(_excluded_name(item) for item in excluded)}" if excluded and isinstance(excluded, (dict, list)) else ""
         lines.append(Text(f"handed off: {names} (world size {summary.handoff.get('world_size', 0)}){left_out}"))
         lines.append(Text(f"handoff:    {summary.handoff.get('path', '')}"))
+        lines += _refused(summary.handoff.get("refused"))
     lines.append(Text(f"run folder: {folder}"))
     if (folder / "report.html").exists():
         lines.append(Text(f"report:     {folder / 'report.html'}"))
@@ -300,6 +301,13 @@ def ending(summary: Summary, folder: Path) -> list[Text]:
     code = summary.exit_code
     lines.append(Text(f"exit code {int(code)}: {_meaning(summary)}", style="bold green" if code == 0 else "bold red"))
     return lines
+
+
+def _refused(by_format: object) -> list[Text]:
+    """Proven nodes that one of the formats cannot express: whoever uses that format would miss them."""
+    found = by_format if isinstance(by_format, dict) else {}
+    missed = {name: ", ".join(map(str, hosts)) for name, hosts in found.items() if isinstance(hosts, dict) and hosts}
+    return [Text(f"not in {name}: {hosts} (README.md of the handoff says why)") for name, hosts in missed.items()]
 
 
 def _waived(summary: Summary) -> list[Text]:

@@ -25,7 +25,7 @@ Kinds and their data (``host`` is the inventory name, "" where it is about the r
     verdict       verdict (fail, unknown, skipped, pass: the worst of the node's checks), reasons
     node          address, fabric_address, interface, gpus, nproc, torch_python, user, port, key_file, connection, ssh_options, env, backend, torch, fabric,
                   machine: hostname, cpus, sockets, cores_per_socket, threads_per_core, memory (B), gpu_files, gpu_model, sku, nccl_conf; or error
-    handoff       path, hosts, excluded, world_size
+    handoff       path, hosts, excluded, world_size, refused (by format: hosts that it cannot express, with why)
     run.end       exit_code, seconds
 """
 
