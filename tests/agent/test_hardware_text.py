@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import struct
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,28 @@ def test_a_health_log_that_says_little() -> None:
 def test_what_is_no_health_log(text: str) -> None:
     with pytest.raises(Failed):
         probe_nvme.health(text)
+
+
+def test_a_health_log_from_the_device_itself() -> None:
+    page = bytearray(512)
+    page[0], page[1:3], page[3], page[4], page[5] = 4, (350).to_bytes(2, "little"), 7, 10, 110
+    page[160:176] = (3).to_bytes(16, "little")
+    assert probe_nvme.log_page(bytes(page)) == {"warning": 4.0, "temperature": 77.0, "spare": 7.0, "spare_threshold": 10.0, "used": 110.0, "media_errors": 3.0}
+    with pytest.raises(Failed, match="511 bytes"):
+        probe_nvme.log_page(bytes(511))
+
+
+def test_the_order_to_the_device_has_the_kernels_size() -> None:
+    """struct nvme_admin_cmd is 72 bytes, and its size is part of the ioctl's number."""
+    layout = re.search(r"struct.pack\('([^']+)'", probe_nvme._ASK)
+    assert layout
+    assert struct.calcsize(layout.group(1)) == 72 == 0xC0484E41 >> 16 & 0x3FFF
+
+
+def test_a_device_that_is_none_of_nvme_says_why(system: System) -> None:
+    done = system.run([sys.executable, "-I", "-S", "-c", probe_nvme._ASK, "/dev/null"], timeout=20)
+    assert done.rc != 0
+    assert "Inappropriate ioctl" in done.stderr
 
 
 # -- a recorded tree
