@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from nodectl.agent.probes import probe_machine
+from nodectl.agent.system import System
+from nodectl.handoff.pool import pool_of
+from nodectl.handoff.slurm import reason
 from nodectl.handoff.write import write_handoff
 from nodectl.wire.event import Event
 from tests.handoff.pool_events import machine, node, start, verdict
@@ -18,8 +24,8 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0 or missing() != "", reason=f"needs root and Slurm: apt-get install slurmctld slurmd slurm-client munge ({missing()} missing)"),
 ]
 
-# What this very machine is, or slurmd would drain the node for having less than its line says.
-REAL = {"cpus": 1, "sockets": 1, "cores_per_socket": 1, "threads_per_core": 1, "memory": 2**30}
+# Less than this machine has, or slurmd would drain the node.
+SMALL = {"cpus": 1, "sockets": 1, "cores_per_socket": 1, "threads_per_core": 1, "memory": 2**30}
 WHY = 'network.pairs: "12 MB/s" # ü; it\'s \\ $(slow)\nand more'
 
 
@@ -27,11 +33,25 @@ def fates(n1: str, n3: str) -> list[Event]:
     """n1 has eight GPUs and another host name than the inventory gives it; n2 has none; n4 was never reached."""
     return [
         *start("n1", "gpu-02.rack_1", "n3", "n4"),
-        node("n1", address="10.77.0.1", machine=machine("gpu-1.example.org", **REAL)), verdict("n1", n1, "it's \"bad\""),
-        node("gpu-02.rack_1", address="10.77.0.2", gpus=0, nproc=1, machine=machine("gpu-02", **REAL)), verdict("gpu-02.rack_1"),
-        node("n3", address="10.77.0.3", machine=machine("n3", **REAL)), verdict("n3", n3, WHY),
+        node("n1", address="10.77.0.1", machine=machine("gpu-1.example.org", **SMALL)), verdict("n1", n1, "it's \"bad\""),
+        node("gpu-02.rack_1", address="10.77.0.2", gpus=0, nproc=1, machine=machine("gpu-02", **this_machine())), verdict("gpu-02.rack_1"),
+        node("n3", address="10.77.0.3", machine=machine("n3", **SMALL)), verdict("n3", n3, WHY),
         Event("host.unreachable", 1.0, "n4", {"reason": "no route"}),
+        *(event for number, text in enumerate(SAID, start=1) for event in (node(f"x{number}", address=f"10.77.1.{number}"), verdict(f"x{number}", "fail", text))),
     ]
+
+
+def this_machine() -> dict[str, Any]:
+    """As the agent's probe sees it: slurmd takes the line only where it has all of that itself."""
+    found = probe_machine.act(System(), {"root": "/"}, False).values
+    return {key: found[key] for key in ("cpus", "sockets", "cores_per_socket", "threads_per_core", "memory")}
+
+
+# What nodes say when they fail: each must come out of Slurm as it went in, and none may end the file.
+SAID = [
+    "State=IDLE", "'", '""', "a=b,c=d", "NodeName=DEFAULT State=IDLE", "Include /etc/passwd", "[1-3]", "%s%n%d", "$HOME `id` $(id)", "a\\", "\\#", "温度 too high", "a\tb",
+    "x" * 500, "no end\\", "; & | < >", "(null)", "\u202e\x1b[31m", "  ", "{}", "*", "~", "\udcff", "None", "a # b # c", "line\r\nline",
+]
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +85,23 @@ def test_a_job_gets_the_gpus_it_asks_for(slurm: Cluster) -> None:
     assert "Requested node configuration is not available" in slurm.tool("srun", "-N1", "--gres=gpu:h100-sxm:9", "true", check=False)
 
 
+def reasons(slurm: Cluster) -> dict[str, str]:
+    """Of the nodes of SAID, without who set them and when."""
+    found = {}
+    for line in slurm.tool("scontrol", "show", "node", "-o").splitlines():
+        found[line.split()[0].removeprefix("NodeName=")] = re.sub(r" \[\S+@[\dT:-]+\]$", "", line.partition(" Reason=")[2].rstrip())
+        assert "DRAIN" in line or not line.startswith("NodeName=x")
+    return {host: text for host, text in found.items() if host.startswith("x")}
+
+
+def test_whatever_a_node_said_is_the_reason_that_slurm_shows(slurm: Cluster) -> None:
+    wanted = {item.host: reason(item) for item in pool_of(fates("pass", "fail")).excluded if item.host.startswith("x")}
+    assert reasons(slurm) == wanted
+    assert len(wanted) == len(SAID)
+
+
 def test_an_excluded_node_shows_its_reason_and_gets_no_job(slurm: Cluster) -> None:
-    assert slurm.tool("sinfo", "-h", "-R", "-o", "%E|%N").splitlines() == [f"{DRAINED}|n3"]
+    assert f"{DRAINED}|n3" in slurm.tool("sinfo", "-h", "-R", "-o", "%E|%N").splitlines()
     assert slurm.tool("sinfo", "-h", "-n", "n3", "-o", "%T").strip("*\n") == "drained"
     refused = slurm.tool("srun", "--immediate=1", "-w", "n3", "true", check=False)
     assert "srun: error" in refused
@@ -89,9 +124,13 @@ def shown(slurm: Cluster, host: str) -> tuple[str, str]:
 def test_a_later_run_changes_places_and_leaves_what_others_drained(slurm: Cluster) -> None:
     """Last in this file: it turns n1 and n3 round, then the other way; a node that an operator drained stays his."""
     assert states(slurm, IDLE) == IDLE
+    before = reasons(slurm)
+    for host in before:
+        slurm.tool("scontrol", "update", f"NodeName={host}", "State=DRAIN", "Reason=nodectl: before")
     first = apply(slurm, "turned", *fates("fail", "pass"))
     assert "n4: Slurm does not know it" in first.stderr
     assert first.returncode == 1
+    assert reasons(slurm) == before  # by scontrol now, and not by slurm.conf
     assert shown(slurm, "n1") == ("IDLE+DRAIN", "nodectl: failed: it's 'bad'")
     assert shown(slurm, "n3")[0].startswith(("IDLE", "DOWN", "UNKNOWN"))
     assert shown(slurm, "n3")[1] == ""
