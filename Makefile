@@ -13,19 +13,23 @@ TEST_PACKAGES := $(DEMO_PACKAGES) git openssh-server sudo fio busybox zsh tcsh f
 # A kubectl from elsewhere does as well, and Debian's could not be installed beside it.
 TEST_PACKAGES += $(if $(shell command -v kubectl),,kubernetes-client)
 
+# What guests need beside that.
+GUEST_PACKAGES := $(DEMO_PACKAGES) qemu-system-x86 qemu-utils kmod
+
 # The torch to rehearse with: a CPU build that installs in a minute. A range resolves to a CUDA build of several GB.
 TORCH := torch==2.13.0 numpy
 
 # Tests look for ansible and rclone where a person would: on the PATH.
 WITH_TOOLS := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help demo test test-again test-fast lint docs clean prepare-demo prepare-test
+.PHONY: help demo test test-again test-fast test-guests lint docs clean prepare-demo prepare-test prepare-guests
 
 help:
 	@echo "make demo       start a lab of three hosts, bootstrap them, train on what was handed off (root)"
 	@echo "make test       the whole suite, lab included (root)"
 	@echo "make test-again only what failed last"
 	@echo "make test-fast  the tests that need no lab and no servers, in under a minute"
+	@echo "make test-guests  what needs a kernel, disks and an HCA of its own: qemu guests (root; the first time builds their image, 2 to 4 minutes)"
 	@echo "make lint       ruff and mypy"
 	@echo "make docs       write the generated pages under docs/modules"
 	@echo "make clean      stop the lab; remove its caches, the virtual environment and all caches of tools"
@@ -34,13 +38,16 @@ demo: prepare-demo
 	@.ci/demo "$(BIN)" "$(LAB)"
 
 test: prepare-test
-	$(WITH_TOOLS) $(BIN)/python -m pytest
+	$(WITH_TOOLS) $(BIN)/python -m pytest -m "not guest"
+
+test-guests: prepare-guests
+	$(WITH_TOOLS) $(BIN)/python -m pytest -m guest
 
 test-again: $(VENV)/.test
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
 test-fast: $(VENV)/.test
-	$(WITH_TOOLS) $(BIN)/python -m pytest -m "not lab and not servers" -n auto --dist loadfile
+	$(WITH_TOOLS) $(BIN)/python -m pytest -m "not lab and not servers and not guest" -n auto --dist loadfile
 
 lint: $(VENV)/.test
 	$(BIN)/python -m ruff check nodectl tests
@@ -56,6 +63,10 @@ prepare-demo:
 prepare-test:
 	@PYTHON="$(PYTHON)" .ci/prepare $(TEST_PACKAGES)
 	@$(MAKE) --no-print-directory $(VENV)/.test $(CONSUMERS)/.made
+
+prepare-guests:
+	@PYTHON="$(PYTHON)" .ci/prepare $(GUEST_PACKAGES)
+	@$(MAKE) --no-print-directory $(VENV)/.test
 
 $(CONSUMERS)/.made: tests/handoff/consumers.txt
 	$(PYTHON) -m venv $(CONSUMERS)

@@ -16,6 +16,8 @@ from nodectl.lab.problem import LabProblem
 # qemu answers at once; savevm of 1 GiB took 0.5 s, and a machine under load was seen to need many times that.
 ANSWER_S = 60.0
 CHUNK = 65536
+# Ctrl-U: a slow guest may have lost the end of a line that was typed before; what is left of it must not stand before the next one.
+CLEAR = "\x15"
 # A booting guest takes tens of seconds to its shell.
 AGAIN_S = 1.0
 
@@ -75,7 +77,7 @@ def await_shell(path: Path, timeout: float) -> None:
         serial.settimeout(AGAIN_S)
         seen = b""
         while time.monotonic() < deadline:
-            serial.sendall(f"echo NODE''CTL-{word}\n".encode())
+            serial.sendall(f"{CLEAR}echo NODE''CTL-{word}\n".encode())
             try:
                 seen += serial.recv(CHUNK)
             except TimeoutError:
@@ -92,7 +94,7 @@ def type_line(path: Path, line: str, timeout: float) -> str:
     The end is marked by a word that the shell puts together, so that its echo is not taken for it.
     """
     word = secrets.token_hex(4)
-    text = f"{line}; echo NODE''CTL-{word}-$?\n"
+    text = f"{CLEAR}{line}; echo NODE''CTL-{word}-$?\n"
     deadline = time.monotonic() + timeout
     with _connected(path, timeout) as serial:
         serial.sendall(text.encode())
