@@ -12,7 +12,7 @@ import struct
 import subprocess
 import tarfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -86,7 +86,8 @@ def test_which_modules_a_guest_gets(module: str, kept: bool) -> None:
 
 def read_cpio(data: bytes) -> dict[str, tuple[int, bytes, tuple[int, int]]]:
     """A reader of its own, so that a mistake of the writer shows."""
-    found, at = {}, 0
+    found: dict[str, tuple[int, bytes, tuple[int, int]]] = {}
+    at = 0
     while True:
         assert data[at:at + 6] == b"070701"
         fields = [int(data[at + 6 + 8 * number:at + 14 + 8 * number], 16) for number in range(13)]
@@ -143,8 +144,8 @@ class Server:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path / "socket"
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "socket"
 
 
 def monitor(place: Path, answers: dict[str, object]) -> Server:
