@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from nodectl.handoff.artefact import Artefact, Inexpressible
 from nodectl.handoff.pool import Excluded, HandedNode, Pool
@@ -54,11 +54,19 @@ def slurm(pool: Pool) -> Artefact:
     set_line = [f"NodeSet=proven Nodes={','.join(lines)}"] if lines else []
     gres = [line for _, line in lines.values() if line]
     files = {
-        "slurm/nodes.conf": head + "".join(f"{line}\n" for line in [*nodes, *(line for _, line in left_out), *set_line]),
+        "slurm/nodes.conf": head + "".join(f"{line}\n" for line in [*_waived(pool, lines), *nodes, *(line for _, line in left_out), *set_line]),
         "slurm/gres.conf": "# GPUs of the proven nodes. Beside slurm.conf, as gres.conf.\n" + "".join(f"{line}\n" for line in gres),
         "slurm/apply.sh": script(list(lines), [(item.host, reason(item)) for item, _ in left_out], pool.run_id),
     }
     return Artefact(files, refused)
+
+
+def _waived(pool: Pool, hosts: Container[str]) -> list[str]:
+    """Comments; one that ended in a backslash would swallow the line after it."""
+    return [
+        _safe(f"# {node.host}: {waiver.check} waived by {waiver.who} until {waiver.until}: {waiver.why}").replace("\\", "/")
+        for node in pool.nodes if node.host in hosts for waiver in node.waivers
+    ]
 
 
 def name(host: str) -> str:
@@ -117,11 +125,10 @@ def _address(address: str) -> str:
 
 def _excluded(item: Excluded) -> str:
     """As a comment where this run never learned an address: slurmctld would wait for a name that may not resolve, at every start."""
-    words = [f"NodeName={name(item.host)}"]
-    if item.address and item.address != item.host:
-        words.append(f"NodeAddr={_address(item.address)}")
-    line = " ".join([*words, "State=DRAIN", f'Reason="{reason(item)}"'])
-    return line if item.address else f"# (no address is known) {line}"
+    known = bool(_ADDRESS.fullmatch(item.address))
+    address = [f"NodeAddr={item.address}"] if known and item.address != item.host else []
+    line = " ".join([f"NodeName={name(item.host)}", *address, "State=DRAIN", f'Reason="{reason(item)}"'])
+    return line if known else f"# (no address is known) {line}"
 
 
 def _gres(node: HandedNode) -> str:

@@ -71,7 +71,7 @@ SlurmctldHost=ctl(10.77.0.254)
 SlurmUser=root
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
-CryptoType=crypto/munge
+CredType=cred/munge
 StateSaveLocation={folder}/state
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/%n.pid
@@ -99,8 +99,8 @@ def cluster(folder: Path, handoff: Path, hosts: Sequence[SlurmHost]) -> Iterator
         (folder / "slurm.conf").write_text(CONF.format(folder=folder))
         shutil.copy(handoff / "slurm/nodes.conf", folder / "nodes.conf")
         shutil.copy(handoff / "slurm/gres.conf", folder / "gres.conf")
-        # Nothing here uses cgroups; slurmd only wants to know which kind it would be.
-        (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+        # Nothing here uses cgroups, which slurmd may be told since 23.02; before it only wants to know which kind it would be.
+        (folder / "cgroup.conf").write_text(f"CgroupPlugin={'disabled' if _version() >= (23, 2) else 'cgroup/v1'}\n")
         for name in ("state", *(f"{word.removeprefix('NodeName=')}.spool" for word in (folder / "nodes.conf").read_text().split() if word.startswith("NodeName="))):
             (folder / name).mkdir()
         key = folder / "munge.key"
@@ -133,6 +133,13 @@ def _network(spaces: Sequence[str], hosts: Sequence[SlurmHost]) -> None:
         _run(*ip, "link", "set", f"v{index}", "master", "br0", "up")
         _run("ip", "-n", space, "address", "add", f"{host.address}/24", "dev", "eth0")
         _run("ip", "-n", space, "link", "set", "eth0", "up")
+
+
+def _version() -> tuple[int, int]:
+    """Of Slurm: "slurm-wlm 22.05.8"."""
+    said = subprocess.run(["slurmctld", "-V"], capture_output=True, text=True, env={"PATH": SBIN}).stdout
+    major, minor, *_ = said.split()[-1].split(".")
+    return int(major), int(minor)
 
 
 def _inside(space: str, hostname: str, gpus: int, folder: Path) -> list[str]:

@@ -14,7 +14,7 @@ from nodectl.handoff.artefact import Artefact
 from nodectl.handoff.pool import Excluded, pool_of
 from nodectl.handoff.slurm import REASON_MOST, reason, slurm
 from nodectl.wire.event import Event
-from tests.handoff.pool_events import machine, node, start, verdict
+from tests.handoff.pool_events import machine, node, start, verdict, waived
 
 
 def made(*events: Event) -> Artefact:
@@ -104,11 +104,18 @@ def test_an_excluded_node_is_drained_with_its_reason_and_in_no_set() -> None:
     assert "\ndrain n1 'nodectl: failed: network.pairs: 12 MB/s; clock: off'\n" in artefact.files["slurm/apply.sh"]
 
 
-def test_a_node_whose_address_nobody_learned_is_only_drained_by_the_script() -> None:
+@pytest.mark.parametrize("events", [[], [node("n1", address="fe80::1%eth0")], [node("n1", address="a b # c\nNodeName=ALL")]], ids=["none", "a zone", "hostile"])
+def test_a_node_whose_address_nobody_learned_is_only_drained_by_the_script(events: list[Event]) -> None:
     """slurmctld asks for the address of every name at its start, and waits half a minute for one that does not resolve."""
-    artefact = made(Event("host.unreachable", 1.0, "n1", {"reason": "no route"}))
-    assert line_of(artefact, "n1").startswith("# ")
+    artefact = made(*events, Event("host.unreachable", 1.0, "n1", {"reason": "no route"}))
+    assert line_of(artefact, "n1") == '# (no address is known) NodeName=n1 State=DRAIN Reason="nodectl: unreachable: no route"'
     assert "\ndrain n1 'nodectl: unreachable: no route'\n" in artefact.files["slurm/apply.sh"]
+    assert artefact.refused == {}
+
+
+def test_a_waiver_stands_beside_its_node_as_a_comment() -> None:
+    artefact = made(node("n1"), waived("n1", why="x\nNodeName=ALL State=DOWN \\"), verdict("n1", "skipped"))
+    assert "\n# n1: clock.offset waived by ops until 2026-12-31: x?NodeName=ALL State=DOWN /\n" in artefact.files["slurm/nodes.conf"]
 
 
 # reasons as nodes give them; what is left of each
