@@ -27,7 +27,7 @@ def _sweep(sweep: dict[str, Any], places: dict[str, int]) -> dict[str, Any]:
     hosts = _hosts(sweep)
     rows = [row for row in sweep["rows"] if isinstance(row, dict)]
     return {
-        **{key: printable(str(sweep.get(key) or "")) for key in ("op", "dtype", "redop", "backend", "source")},
+        **{key: printable(str(sweep.get(key) or "")) for key in ("op", "dtype", "redop", "backend", "source", "note")},
         "ranks": number(sweep.get("ranks")), "in_place": bool(sweep.get("in_place")), "floor": number(sweep.get("floor")),
         "hosts": [places[host] for host in hosts if host in places],
         "rows": [_row(row, hosts) for row in rows[:ROWS_MOST]],

@@ -83,13 +83,17 @@ class Tab:
         """CSS media features: color_scheme="dark", reduced_motion="reduce"."""
         self.send("Emulation.setEmulatedMedia", features=[{"name": f"prefers-{name.replace('_', '-')}", "value": value} for name, value in features.items()])
 
-    def open(self, path: Path, address: str = "") -> float:
-        """Load the file; seconds until everything on it is drawn."""
+    def load(self, path: Path, address: str = "") -> None:
+        """Until the browser says that the file is loaded."""
         self._loaded = False
-        started = time.monotonic()
         self.send("Page.navigate", url=path.resolve().as_uri() + address)
         while not self._loaded:
             self._receive(ANSWER_S)
+
+    def open(self, path: Path, address: str = "") -> float:
+        """Load the file; seconds until everything on it is drawn."""
+        started = time.monotonic()
+        self.load(path, address)
         self.run("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
         return time.monotonic() - started
 

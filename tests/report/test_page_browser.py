@@ -413,8 +413,7 @@ def test_without_scripts_the_verdict_still_stands(browser: Browser, tmp_path: Pa
     events = fleet(SMALL)
     with browser.tab() as tab:
         tab.send("Emulation.setScriptExecutionDisabled", value=True)
-        file = written(tmp_path, events)
-        tab.send("Page.navigate", url=file.resolve().as_uri())
+        tab.load(written(tmp_path, events))
         spoken = [name for _, name in tab.spoken()]
     text = " ".join(spoken)
     assert "2 of 20 nodes are not ready" in text

@@ -71,12 +71,13 @@ function lines({ title, curves }) {
   const sizes = [...new Set(curves.flatMap(({ rows }) => rows.map((row) => row[0])))].sort((one, other) => one - other);
   const shownCurves = curves.slice(0, 50); // more lines than this are one blot; the table has them all
   const floors = [...new Set(shownCurves.map(({ sweep }) => sweep.floor).filter((floor) => floor !== null))];
+  const both = curves.some((curve) => !curve.inPlace);
   const { made, place } = figure(title, curveWords(curves), () => sweepTable(curves));
   byId("sweeps").append(made);
   const columns = [sizes, ...shownCurves.map(({ rows }) => { const bySize = new Map(rows.map((row) => [row[0], row[3]])); return sizes.map((bytes) => bySize.get(bytes) ?? null); }), ...floors.map((floor) => sizes.map(() => floor))];
   const series = [
     { label: "Size", value: (_, bytes) => (bytes === null ? "" : size(bytes)) },
-    ...shownCurves.map((curve, at) => ({ label: curveName(curve, curves), stroke: css(CURVES[at % 4]), width: 2, dash: curve.inPlace ? [7, 4] : [], points: { show: sizes.length < 60, size: 6 }, spanGaps: true, value: (_, rate) => shown(rate, "B/s") })),
+    ...shownCurves.map((curve, at) => ({ label: curveName(curve, curves), stroke: css(CURVES[at % 4]), width: 2, dash: curve.inPlace && both ? [7, 4] : [], points: { show: sizes.length < 60, size: 6 }, spanGaps: true, value: (_, rate) => shown(rate, "B/s") })),
     ...floors.map((floor) => ({ label: `floor ${shown(floor, "B/s")}`, stroke: css("--floor"), width: 2, dash: [3, 4], points: { show: false }, value: (_, rate) => shown(rate, "B/s") })),
   ];
   draw(place, {
@@ -92,7 +93,7 @@ function curveWords(curves) {
   const wrong = rows.reduce((sum, { row }) => sum + (row[4] || 0), 0);
   const floor = rows.find((one) => one.floor !== null);
   const held = best && floor ? (best.row[3] >= floor.floor ? "reached" : "not reached") : "";
-  return `Highest ${shown(best?.row[3] ?? null, "B/s") || "unknown"} at ${best ? size(best.row[0]) : "?"}. ${floor ? `Floor ${shown(floor.floor, "B/s")}, ${held}${floor.source ? ` (${floor.source})` : ""}.` : "No floor is known for it."}${wrong ? ` ${wrong} wrong values!` : ""}`;
+  return `Highest ${shown(best?.row[3] ?? null, "B/s") || "unknown"} at ${best ? size(best.row[0]) : "?"}. ${floor ? `Floor ${shown(floor.floor, "B/s")}, ${held}${floor.source ? ` (${floor.source})` : ""}.` : "No floor is known for it."}${wrong ? ` ${wrong} wrong values!` : ""}${[...new Set(curves.map(({ sweep }) => sweep.note).filter(Boolean))].slice(0, 3).map((note) => ` ${note}`).join("")}`;
 }
 
 const sweepTable = (curves) => table("Sweep", ["Size", "What", "#Time", "#algbw", "#busbw", "#Wrong", "Slowest rank"], curves.flatMap((curve) => curve.rows.map((row) => el("tr", null,

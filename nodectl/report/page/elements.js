@@ -19,7 +19,7 @@ function table(caption, columns, rows, hidden) {
 }
 
 // A figure stays in one piece; a long text in its place (a list of versions) may break anywhere.
-const figureCell = (name, text) => el("td", { class: text.length > 32 ? null : "number", "data-name": name }, text || "none");
+const figureCell = (name, text) => el("td", { class: text.length > 32 ? null : "number", "data-name": name }, text || (name === "Floor" ? "no floor" : "no value"));
 
 // A fold whose content is made when it is opened for the first time: a thousand of them cost nothing until then.
 function fold(title, make, open) {
