@@ -129,7 +129,7 @@ class Tab:
     def type(self, text: str) -> None:
         self.send("Input.insertText", text=text)
 
-    def wait(self, script: str, seconds: float = 5.0) -> None:
+    def wait(self, script: str, seconds: float = 20.0) -> None:
         """Until the expression is true."""
         end = time.monotonic() + seconds
         while not self.run(script):
