@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from nodectl.cli.adopting import adopt
 from nodectl.cli.past import read_run
 from nodectl.cli.version import version
 from nodectl.diagnostics.model import Diagnostic, Mistakes
@@ -25,8 +26,11 @@ from nodectl.verify.suite_load import shipped_texts
 MOST_BYTES = 1 << 30
 
 
-def replayed(path: Path) -> int:
-    """Print the verdicts and what differs; the exit code is as that of the verification, and never 0 where the evidence does not hold. Raises Mistakes."""
+def replayed(path: Path, adopting: bool = False) -> int:
+    """Print the verdicts and what differs; the exit code is as that of the verification, and never 0 where the evidence does not hold. Raises Mistakes.
+
+    ``adopting``: what healthy nodes reached becomes the site's floors, where the evidence holds.
+    """
     try:
         evidence, notes = _evidence(path)
         day = datetime.datetime.now(datetime.UTC).date().isoformat()
@@ -37,6 +41,8 @@ def replayed(path: Path) -> int:
     summary = fold(found.events)
     show_verdicts(console_for(), summary)
     _tell(found, notes, len(evidence["readings"]))
+    if adopting and not (found.broken or notes):
+        adopt(evidence)
     return int(first([summary.exit_code, *([ExitCode.NOT_PROVEN] if found.broken or notes else [])]))
 
 
@@ -51,14 +57,19 @@ def _tell(found: Replay, notes: list[str], readings: int) -> None:
 def _evidence(path: Path) -> tuple[Mapping[str, Any], list[str]]:
     """Of a file, or of a run's folder: from its journal, held against its evidence.json where there is one. Raises BadEvidence, Mistakes."""
     if path.is_dir():
-        events = read_run(path)
-        pool = pool_of(events)
-        made = evidence_of(events, [node.host for node in pool.nodes], pool.world_size)
+        made = evidence_in(path)
         if not made["readings"]:
             raise BadEvidence("this run verified nothing, or was made by a nodectl that kept no readings")
         beside = path / "handoff" / "evidence.json"
         return made, _compare(made, read_evidence(_text(beside))) if beside.exists() else []
     return read_evidence(_text(path)), []
+
+
+def evidence_in(folder: Path) -> dict[str, Any]:
+    """The evidence of the run in ``folder``, from its journal. Raises Mistakes."""
+    events = read_run(folder)
+    pool = pool_of(events)
+    return evidence_of(events, [node.host for node in pool.nodes], pool.world_size)
 
 
 def _compare(made: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:
