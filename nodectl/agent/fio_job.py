@@ -12,6 +12,7 @@ from nodectl.agent import as_user, io_proof
 from nodectl.agent.contract import Failed
 from nodectl.agent.direct_io import direct_reason
 from nodectl.agent.measured_folder import in_child, mount_of, python_method
+from nodectl.agent.processes import Completed
 from nodectl.agent.system import System
 
 WAYS = ("read", "write", "randread", "randwrite", "fsync")
@@ -77,7 +78,7 @@ def _with_fio(system: System, job: Job, folder: str, timeout: float, user: str) 
             shutil.chown(output, user)
         path = os.path.join(output, "fio.json")
         argv = [*command(job, folder, engine, depth, not reason), f"--output={path}"]
-        done = system.run(as_user.command(user, _EXEC, argv) if user else argv, timeout=timeout)
+        done = _run(system, job, as_user.command(user, _EXEC, argv) if user else argv, timeout)
         text = (system.read(path) or b"").decode("utf-8", "replace")
     finally:
         shutil.rmtree(output, ignore_errors=True)
@@ -88,6 +89,15 @@ def _with_fio(system: System, job: Job, folder: str, timeout: float, user: str) 
     values = judge_fio(data, job.rw, done.rc, notes)
     raw = json.dumps(data, sort_keys=True)
     return dict(values, direct=not reason, direct_reason=reason, conditions=_conditions(job, engine, depth, job.jobs), notes=notes[:20], raw=raw)
+
+
+def _run(system: System, job: Job, argv: List[str], timeout: float) -> Completed:
+    try:
+        return system.run(argv, timeout=timeout)
+    except Failed as failed:
+        system.stopper.check()
+        late = "did not end" in failed.msg
+        raise Failed(f"fio ({job.rw}) did not end within {timeout:.0f} s: the storage is far too slow, or hangs" if late else failed.msg) from None
 
 
 def direct_reason_as(system: System, folder: str, user: str) -> str:
@@ -104,12 +114,15 @@ def _conditions(job: Job, engine: str, depth: int, jobs: int) -> Dict[str, Any]:
 
 
 def command(job: Job, folder: str, engine: str, depth: int, direct: bool) -> List[str]:
-    """All jobs of one folder share a file, so that it is laid out once."""
+    """All jobs of one folder share a file, so that it is laid out once.
+
+    Without fallocate: what is reserved and was never written is read as zeros, and no disk is asked for them.
+    """
     where = [f"--filename={job.file}", "--readonly"] if job.file else [f"--directory={folder}", "--filename_format=data.$jobnum"]
     argv = [
         "fio", "--name=nodectl", *where, f"--rw={'write' if job.rw == 'fsync' else job.rw}", f"--bs={job.block}", f"--size={job.size}",
         f"--iodepth={depth}", f"--numjobs={job.jobs}", f"--ioengine={engine}", f"--direct={int(direct)}", "--group_reporting=1", "--refill_buffers=1",
-        "--invalidate=1", "--eta=never", "--output-format=json", "--thread=1",
+        "--invalidate=1", "--fallocate=none", "--eta=never", "--output-format=json", "--thread=1",
     ]
     argv += [f"--runtime={job.seconds:g}s", *([] if job.file else ["--time_based=1"])]
     argv += [f"--ramp_time={job.ramp:g}s"] if job.ramp else []

@@ -124,7 +124,12 @@ def run(system: System, daemon: Daemon, words: List[str], timeout: float) -> str
     """stdout of an rclone of our own with the daemon's settings. Raises Failed with the store's own words."""
     keep = {key: value for key, value in daemon.environment.items() if key.startswith(("AWS_", "RCLONE_", "HOME")) and not key.startswith("RCLONE_RC")}
     config = [f"--config={daemon.options['config']}"] if "config" in daemon.options else []
-    done = system.run([daemon.program, *config, *_BRIEF, *words], timeout=timeout, env=keep)
+    try:
+        done = system.run([daemon.program, *config, *_BRIEF, *words], timeout=timeout, env=keep)
+    except Failed as failed:
+        system.stopper.check()
+        late = "did not end" in failed.msg
+        raise Failed(f"the object store behind {daemon.path} did not answer within {timeout:.0f} s" if late else failed.msg, store=late) from None
     if done.rc != 0:
         raise Failed(f"the object store behind {daemon.path} says: {cause(done.stderr)}", rc=done.rc, store=True)
     return done.stdout
@@ -205,12 +210,18 @@ def _said(queue: Dict[str, int]) -> str:
 
 def _why(system: System, daemon: Daemon) -> str:
     """What the store itself says now: the daemon keeps its errors in its journal."""
+    answers = "the store answers questions meanwhile: it is slow, or refuses to be written (see the journal of the mount)"
+    return trouble(system, daemon, QUESTION_SECONDS) or answers
+
+
+def trouble(system: System, daemon: Daemon, timeout: float) -> str:
+    """What the store says when it is asked past the mount; "" when it answers."""
     try:
-        run(system, daemon, ["lsjson", "--stat", daemon.remote], QUESTION_SECONDS)
+        run(system, daemon, ["lsjson", "--stat", daemon.remote], timeout)
     except Failed as failed:
         system.stopper.check()
         return failed.msg
-    return "the store answers questions meanwhile: it is slow, or refuses to be written (see the journal of the mount)"
+    return ""
 
 
 def must_be_same(system: System, daemon: Daemon, folder: str, files: Files, timeout: float) -> None:

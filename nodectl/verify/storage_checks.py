@@ -16,7 +16,7 @@ from nodectl.verify.judge import Expectation
 from nodectl.verify.measurement import Measurement
 from nodectl.verify.members import NodeFacts
 from nodectl.verify.reading import Reading, unknown
-from nodectl.verify.session import CLEANUP, Session
+from nodectl.verify.session import CLEANUP, GRACE, Session
 from nodectl.verify.suite_load import SuiteStep
 from nodectl.verify.units import quantity
 from nodectl.wire.outcome import Outcome
@@ -26,6 +26,9 @@ PHASES = ("batch_read", "model_load", "checkpoint_write")
 WAYS: Mapping[str, str] = {"write": "seq_write", "read": "seq_read", "randread": "rand_read", "randwrite": "rand_write", "fsync": "fsync"}
 # Below one of these errors of the kernel the disk cannot be used, whatever its speed is.
 _BROKEN = ("Input/output error", "Read-only file system", "No space left on device", "Structure needs cleaning", "Stale file handle", "Disk quota exceeded")
+
+# What the agent says of a step that never came back.
+_HANGS = ("did not end within", "hangs in the kernel")
 
 
 def mounts(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
@@ -68,7 +71,7 @@ def _scratch_mount(session: Session, step: SuiteStep, facts: NodeFacts, path: st
     host, name = (session.host,), _at("scratch.mounted", session, path)
     outcome = session.ask("probe_storage_target", {"path": path, "write": True, "timeout": step.deadline / 3}, step.deadline)
     if outcome.failed:
-        return unknown(name, host, "probe_storage_target", outcome.msg)
+        return _failed(session, name, "probe_storage_target", outcome.msg)
     found = Answer("probe_storage_target", outcome.values)
     target, fstype, kind = found.text("target"), found.text("fstype"), found.text("kind")
     mounted = not (found.truth("is_tmpfs") or found.truth("is_overlay")) and target == path
@@ -99,11 +102,20 @@ def _object_mount(session: Session, step: SuiteStep, facts: NodeFacts, path: str
     usable, reason = Answer("probe_object_mount", outcome.values).truth("usable"), str(outcome.values.get("reason", ""))
     if usable:
         facts.usable_mounts.add(path)
+    else:
+        reason += _store_says(session, step, path)
     reading.must_be_true(
         Measurement(name, usable, "bool", host, "list, write, read back", {"path": path}, detail=reason),
         "mounted, answers, " + ("written and read back" if cached else "can be listed"),
     )
     return reading
+
+
+def _store_says(session: Session, step: SuiteStep, path: str) -> str:
+    """A mount fails for its own reasons, or for those of what lies behind it: asked past it, which only root can."""
+    outcome = session.ask("probe_object_mount", {"path": path, "write": False, "store": True, "timeout": step.deadline / 3}, step.deadline + GRACE, root=True)
+    said = outcome.msg if outcome.failed else str(outcome.values.get("store", ""))
+    return f"; {said}" if said else ""
 
 
 def scratch(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
@@ -137,6 +149,8 @@ def mount_io(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) 
         size, runtime = str(int(step.option("size"))), step.option("runtime")
         order = {"path": path, "user": session.target.user, "ways": list(WAYS), "size": size, "runtime": runtime, "timeout": share}
         outcome = session.ask("probe_fio", order, share, root=True, cleanup=CLEANUP)
+        if outcome.failed and any(word in outcome.msg for word in _HANGS):
+            facts.usable_mounts.discard(path)  # whoever asks it again hangs again
         names = {way: f"mount.{what}:{path}" for way, what in WAYS.items()}
         conditions = {"device": "mount", "path": path, "simulated": _rehearsal(facts)}
         reading.join(_ways(session, outcome, names, conditions, step.option("max_fsync"), ""))
@@ -150,7 +164,7 @@ def _rehearsal(facts: NodeFacts) -> bool:
 
 def _not_usable(session: Session, name: str, method: str, path: str) -> Reading:
     """The bare folder below a mount that is not there would answer, with the system disk's figures."""
-    return unknown(name, (session.host,), method, f"not measured: {path} was not found mounted and usable")
+    return unknown(name, (session.host,), method, f"not measured: {path} was not found mounted and usable, or hung")
 
 
 def _ways(session: Session, outcome: Outcome, names: Mapping[str, str], conditions: Mapping[str, Any], most: float, site: str) -> Iterator[Reading]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any, Dict, Optional
 
 from nodectl.agent import fio_job, io_proof, rclone_store
@@ -60,20 +61,25 @@ def act(system: System, args: Args, check: bool) -> Outcome:
     with measured_folder(system, args["path"], 3 * jobs[0].size * args["numjobs"], args["user"], args["any_filesystem"]) as folder:
         if not args["ways"]:
             return Outcome(values=fio_job.measure(system, jobs[0], folder, timeout, args["user"]))
-        inside = _Inside(system, folder, args["user"], timeout / len(jobs))
+        inside = _Inside(system, folder, args["user"], time.monotonic() + timeout)
         return Outcome(values={"ways": {job.rw: inside.one(job) for job in jobs}})
 
 
 class _Inside:
     """Several kinds of access in one folder. Where an object store is mounted, files are read that no cache on this node has seen."""
 
-    def __init__(self, system: System, folder: str, user: str, timeout: float) -> None:
+    def __init__(self, system: System, folder: str, user: str, ends: float) -> None:
         self.system = system
         self.folder = folder
         self.user = user
-        self.timeout = timeout
+        self.ends = ends
         self.live = mount_of(system.mounts(), folder)
         self.daemon, self.why_not = rclone_store.behind(system, self.live)
+
+    @property
+    def timeout(self) -> float:
+        """What is left of the time for all kinds together: a slow one may take more of it than a fast one."""
+        return max(1.0, self.ends - time.monotonic())
 
     def one(self, job: fio_job.Job) -> Dict[str, Any]:
         """What one kind gave; its error does not take the other figures away."""
@@ -108,7 +114,8 @@ class _Inside:
         rclone_store.copy(self.system, daemon, here, f"{here}/{job.rw}", self.timeout)
         rclone_store.refresh(self.system, daemon, here)
         before = rclone_store.fetched(self.system, daemon)
-        cold = job._replace(file=os.path.join(self.folder, job.rw, "data.0"), jobs=1)
+        # One request at a time: rclone serves a file's requests one after the other, and each at random may be a request to the store.
+        cold = job._replace(file=os.path.join(self.folder, job.rw, "data.0"), jobs=1, depth=1 if job.rw == "randread" else job.depth)
         found = fio_job.measure(self.system, cold, self.folder, self.timeout, self.user)
         return dict(found, **_counted(before, rclone_store.fetched(self.system, daemon), found["bytes"]))
 

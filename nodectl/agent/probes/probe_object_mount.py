@@ -6,7 +6,7 @@ import os
 import secrets
 from typing import Any, Dict, Optional
 
-from nodectl.agent import as_user, rclone_rc, units
+from nodectl.agent import as_user, rclone_rc, rclone_store, units
 from nodectl.agent.contract import Args, Failed
 from nodectl.agent.system import Mount, System
 from nodectl.wire.outcome import Outcome
@@ -23,12 +23,13 @@ SPEC = Spec(
         "unit": Param("str", "the systemd unit that holds the mount", default=""),
         "url": Param("str", "address of rclone's control interface", default=""),
         "env_file": Param("path", "file with RCLONE_RC_USER and RCLONE_RC_PASS", default=""),
+        "store": Param("bool", "also ask the store itself, past the mount; only root can", default=False),
         "timeout": Param("float", "seconds for each answer", default=20.0),
     },
     returns={
         "mounted": "in the mount table with the expected type", "answers": "a listing came in time", "usable": "the account could do all that was asked",
         "written": "the small file came back byte for byte (null: not tried)", "reason": "what is wrong, \"\" when nothing",
-        "fstype": "type", "source": "source",
+        "fstype": "type", "source": "source", "store": "what the store says when it is asked past the mount, \"\" when it answers or was not asked",
         "unit_state": "of the unit", "stats": "of rclone's cache", "hidden_entries": "entries in the bare folder while nothing is mounted",
     },
     example="- probe_object_mount:\n    path: /data\n    user: ops\n",
@@ -54,6 +55,7 @@ def act(system: System, args: Args, check: bool) -> Outcome:
         "unit_state": "", "stats": None, "hidden_entries": 0,
     }
     values["reason"] = _look(system, args, real, live, values, check)
+    values["store"] = _store(system, real, args["timeout"]) if args["store"] else ""
     _unit_and_stats(system, args, values)
     if values["reason"] and args["require"]:
         raise Failed(f"{args['path']}: {values['reason']}{units.last_lines(system, args['unit'])}", **values)
@@ -83,6 +85,13 @@ def _look(system: System, args: Args, real: str, live: Optional[Mount], values: 
             return f"the account {args['user'] or 'of this login'} can list {args['path']} but not write, read and delete a file there: {refused}"
     values["usable"] = True
     return ""
+
+
+def _store(system: System, path: str, timeout: float) -> str:
+    try:
+        return rclone_store.trouble(system, rclone_store.find(path), timeout)
+    except Failed as failed:
+        return failed.msg
 
 
 def _entries(path: str) -> int:
