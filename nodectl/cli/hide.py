@@ -11,8 +11,9 @@ LONG = "--extra-vars"
 VALUED = frozenset("eilftuT")
 
 
-def hidden_argv(argv: Sequence[str]) -> list[str]:
-    """``argv`` with `-e key=value` as `-e key=********`; `-e @file` names no value and stays."""
+def hidden_argv(argv: Sequence[str], short: bool = True) -> list[str]:
+    """``argv`` with `-e key=value` as `-e key=********`; `-e @file` names no value and stays. ``short`` False: -e is something else here, and only
+    --extra-vars is hidden."""
     shown: list[str] = []
     waiting = ""  # the option whose value the next word is
     for word in argv:
@@ -23,7 +24,7 @@ def hidden_argv(argv: Sequence[str]) -> list[str]:
             name, equals, value = word.partition("=")
             shown.append(f"{name}={_hidden(value)}" if equals and name == LONG else word)
             waiting = LONG if word == LONG else ""
-        elif word.startswith("-"):
+        elif word.startswith("-") and short:
             text, waiting = _short(word)
             shown.append(text)
         else:

@@ -42,12 +42,13 @@ class Size(click.ParamType):  # type: ignore[type-arg]
 
 
 class Words(click.ParamType):  # type: ignore[type-arg]
-    """One or several of ``known``, with commas, or `all`. ``aliases`` are other tools' words for them."""
+    """One or several of ``known``, with commas, or `all`. ``aliases`` are other words for them; ``shown`` those that are told."""
 
-    def __init__(self, what: str, known: Sequence[str], aliases: Mapping[str, str]) -> None:
+    def __init__(self, what: str, known: Sequence[str], aliases: Mapping[str, str], shown: Sequence[str] = ()) -> None:
         self.name = what
         self.known = tuple(known)
         self.aliases = aliases
+        self.shown = ", ".join(shown or known)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
         if isinstance(value, tuple):
@@ -57,13 +58,12 @@ class Words(click.ParamType):  # type: ignore[type-arg]
         words = tuple(dict.fromkeys(self.aliases.get(word.strip(), word.strip()) for word in str(value).split(",")))
         unknown = [word for word in words if word not in self.known]
         if unknown:
-            shown = ", ".join(self.aliases.get(word, word) for word in self.known)
-            self.fail(f"{', '.join(unknown)} is no {self.name}: expected all, or some of {shown}.", param, ctx)
+            self.fail(f"{', '.join(unknown)} is no {self.name}: expected all, or some of {self.shown}.", param, ctx)
         return words
 
 
 OP = Words("operation", OPS, {f"{op}_perf": op for op in OPS})
-DTYPE = Words("data type", tuple(DTYPES), {word: name for name, word in DTYPES.items()})
+DTYPE = Words("data type", tuple(DTYPES), {word: name for name, word in DTYPES.items()}, tuple(DTYPES.values()))
 REDOP = Words("reduction", REDOPS, {})
 
 
@@ -97,7 +97,7 @@ def command(op: tuple[str, ...], hosts: tuple[str, ...], run_dir: Path | None, *
     inventory = load_inventory(hosts, found, asked.options.vault)
     check_targets(inventory, hosts, "all", asked.limit, found)
     found.stop_if_wrong()
-    about = {"command": "collective", "argv": hidden_argv(sys.argv[1:]), "playbook": "", "inventory": list(hosts), "check": False, "diff": False}
+    about = {"command": "collective", "argv": hidden_argv(sys.argv[1:], short=False), "playbook": "", "inventory": list(hosts), "check": False, "diff": False}
     with Session(make_run_folder(run_dir), asked.limits, asked.view, [*asked.secrets, *inventory_secrets(inventory)], **about) as session:
         result = run_playbook(one_task("setup", {}, "all", "Facts"), inventory, asked.options, session.connections, session.emit)
         nodes = nodes_of(result, asked.options)
