@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 from nodectl.cli.loading import Loaded
 from nodectl.engine.options import Options
 from nodectl.engine.tags import selected
 from nodectl.inventory.patterns import select
-from nodectl.lang.task import Block, Node, Task
+from nodectl.lang.task import Task, tasks_of
 
 
 def listing(loaded: Loaded, options: Options, list_tasks: bool, list_hosts: bool, syntax_check: bool) -> str | None:
@@ -26,7 +24,7 @@ def tasks_listing(loaded: Loaded, options: Options | None = None) -> str:
     only, skip = (options.tags, options.skip_tags) if options else ((), ())
     for number, play in enumerate(loaded.playbook.plays, 1):
         lines.append(f"play #{number} ({play.hosts}): {play.name}  TAGS: [{', '.join(sorted(play.tags))}]")
-        for task in (task for section in play.sections for task in tasks(section.nodes)):
+        for task in (task for section in play.sections for task in tasks_of(section.nodes)):
             tags = task.tags | play.tags
             if selected(tags, only, skip):
                 lines.append(f"    {_title(task)}  TAGS: [{', '.join(sorted(tags))}]")
@@ -39,15 +37,6 @@ def hosts_listing(loaded: Loaded, limit: str | None) -> str:
         hosts = select(loaded.inventory, play.hosts, limit)
         lines += [f"play #{number} ({play.hosts}): {play.name}", f"  hosts ({len(hosts)}):", *(f"    {host}" for host in hosts)]
     return "\n".join(lines)
-
-
-def tasks(nodes: Iterable[Node]) -> Iterator[Task]:
-    """The tasks of blocks too, in the order body, rescue, always."""
-    for node in nodes:
-        if isinstance(node, Block):
-            yield from tasks((*node.body, *node.rescue, *node.always))
-        else:
-            yield node
 
 
 def _title(task: Task) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from nodectl.agent import catalogue as on_node
-from nodectl.engine.actions import assert_, copy, debug, fail, fetch, include_vars, pause, set_fact, sshd_dropin, template, wait_for_connection
+from nodectl.engine.actions import assert_, copy, debug, fail, fetch, grow, include_vars, pause, set_fact, sshd_dropin, template, wait_for_connection
 from nodectl.engine.actions.contract import Args, Context
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
@@ -18,11 +18,13 @@ class Action(NamedTuple):
 
 
 ACTIONS: Mapping[str, Action] = {
+    "add_host": Action(grow.ADD_HOST, grow.add_host),
     "assert": Action(assert_.SPEC, assert_.run),
     "copy": Action(copy.SPEC, copy.run),
     "debug": Action(debug.SPEC, debug.run),
     "fail": Action(fail.SPEC, fail.run),
     "fetch": Action(fetch.SPEC, fetch.run),
+    "group_by": Action(grow.GROUP_BY, grow.group_by),
     "include_vars": Action(include_vars.SPEC, include_vars.run),
     "pause": Action(pause.SPEC, pause.run),
     "set_fact": Action(set_fact.SPEC, set_fact.run),

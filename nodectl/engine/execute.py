@@ -312,7 +312,7 @@ class TaskRun:
                 return self._elsewhere_alive(node).step(self._task.module, arguments.given)
             context = Context(
                 self._host, self._task, variables, self._templar, self._elsewhere_alive(node), node.settings.check, node.settings.diff,
-                self._run.playbook_dir, self._run.loader.vars, self._run.wait, frozenset(arguments.given), self._run.options.vault,
+                self._run.playbook_dir, self._run.loader.vars, self._run.wait, self._run.grow, frozenset(arguments.given), self._run.options.vault,
             )
             return action.run(context, arguments.values)
         except (Unreachable, Lost) as gone:

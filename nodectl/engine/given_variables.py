@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from nodectl.diagnostics.model import Collector
+from nodectl.diagnostics.model import Collector, Mistakes
 from nodectl.engine.preflight import roles_of
 from nodectl.inventory.model import Inventory, Layer
+from nodectl.inventory.patterns import select
 from nodectl.lang.argument_specs import check_value, options_of
 from nodectl.lang.document import Map, Seq
-from nodectl.lang.playbook import Playbook
+from nodectl.lang.playbook import Play, Playbook
 from nodectl.lang.role import Role
+from nodectl.lang.unsafe import has_template
 from nodectl.wire.origin import Origin
 
 # Of difflib's ratio: network_teir is 0.92 like network_tier, two names that differ in a word stay below.
@@ -23,17 +25,34 @@ SHORTEST = 6
 
 def check_given(playbook: Playbook, inventory: Inventory, names: Collection[str], found: Collector) -> None:
     """``names`` are variables that something else than a role reads (connections, verification)."""
-    roles = [role for play in playbook.plays for role in roles_of(play)]
-    declared = {name: role for role in roles for name in options_of(role)}
-    known = {*declared, *names, *(name for role in roles for name in (*role.defaults, *role.vars)), *(name for play in playbook.plays for name in play.vars)}
+    known = set(names)
+    for play in playbook.plays:
+        roles = roles_of(play)
+        known |= {*play.vars, *(name for role in roles for name in (*options_of(role), *role.defaults, *role.vars))}
+        _values({name: role for role in roles for name in options_of(role)}, _layers(play, inventory), found)
     told: set[Origin] = set()  # the hosts of one range share what is written
     for layer in inventory.every_layer():
-        for name, at in [(name, at) for name, at in layer.origins.items() if at not in told]:
+        for name, at in [(name, at) for name, at in layer.origins.items() if at not in told and name not in known]:
             told.add(at)
-            if name in declared:
+            _near(name, at, known, found)
+
+
+def _layers(play: Play, inventory: Inventory) -> Collection[Layer]:
+    """What was written about the hosts of the play, each once: another group may mean something else by the same name."""
+    try:
+        hosts = [] if has_template(play.hosts) else select(inventory, play.hosts)
+    except Mistakes:
+        return []
+    return {id(layer.values): layer for host in hosts for layer in inventory.layers(host, play.basedir)}.values()
+
+
+def _values(declared: Mapping[str, Role], layers: Iterable[Layer], found: Collector) -> None:
+    told: set[Origin] = set()
+    for layer in layers:
+        for name, at in layer.origins.items():
+            if name in declared and at not in told:
+                told.add(at)
                 _value(declared[name], name, layer, found)
-            elif name not in known:
-                _near(name, at, known, found)
 
 
 def _value(role: Role, name: str, layer: Layer, found: Collector) -> None:

@@ -25,6 +25,9 @@ from nodectl.lang.unsafe import mark_unsafe
 from nodectl.transport.channel import Lost
 from nodectl.wire.params import Param, Wrong, convert
 
+# Modules that work once for all hosts, whatever the task says; as in Ansible their result is the first host's alone.
+ONCE = frozenset(["add_host"])
+
 
 class Batch:
     """Runs the sections of a play on the hosts of ``scope``. ``start_at`` is shared by the whole run: [name] until it was found.
@@ -133,7 +136,7 @@ class Batch:
                 cursors[host].advance()
         elif task.module == "meta":
             run_meta(self, group, cursors)
-        elif task.run_once and not self._free:
+        elif (task.run_once or task.module in ONCE) and not self._free:
             self._once(group, cursors, handlers)
         else:
             self._everywhere(group, cursors, handlers)
@@ -200,7 +203,8 @@ class Batch:
             text = f"{done.name or group.task.module}: runs once, but its condition holds on no host; it ran on none"
             self.run.emit("warning", text=text, origin=str(done.origin))
         for other in others:
-            done.effects.give_to(self._state(other))
+            if group.task.module not in ONCE:
+                done.effects.give_to(self._state(other))
             self._move_on_once(group, other, host, done, cursors[other])
         self._finish(group, host, done, cursors, handlers)
 

@@ -11,10 +11,10 @@ from nodectl.engine.actions.contract import ActionFailed
 from nodectl.engine.include import task_file
 from nodectl.engine.runtime import Runtime
 from nodectl.engine.serial import batches
-from nodectl.engine.tags import SPECIAL, tasks_of
+from nodectl.engine.tags import SPECIAL
 from nodectl.inventory.patterns import select
-from nodectl.lang.playbook import Play, Playbook
-from nodectl.lang.task import Task
+from nodectl.lang.playbook import Play, Playbook, grows
+from nodectl.lang.task import Task, tasks_of
 from nodectl.lang.template_error import TemplateError
 
 _DYNAMIC = ("include_tasks", "include_role")
@@ -23,7 +23,7 @@ _DYNAMIC = ("include_tasks", "include_role")
 def preflight(run: Runtime, playbook: Playbook) -> dict[int, list[str]]:
     """The hosts of each play (by its number). Raises Mistakes with everything that was found."""
     found = Collector()
-    hosts = {number: _hosts(run, play, found) for number, play in enumerate(playbook.plays)}
+    hosts = {number: _hosts(run, play, Collector() if grows(playbook.plays[:number]) else found) for number, play in enumerate(playbook.plays)}
     for play in playbook.plays:
         _check_numbers(run, play, found)
     _check_tags(run, playbook, found)
@@ -51,6 +51,11 @@ def _hosts(run: Runtime, play: Play, found: Collector) -> list[str]:
             found.error(one.code, one.message, one.origin or play.hosts_origin, label=one.label, help=one.help)
         return []
     return [host for host in named if host in allowed]
+
+
+def hosts_now(run: Runtime, play: Play) -> list[str]:
+    """The hosts of a play after the inventory has grown; none where nothing matches even now."""
+    return _hosts(run, play, Collector())
 
 
 def serial_of(run: Runtime, play: Play) -> list[Any]:

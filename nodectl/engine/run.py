@@ -10,7 +10,7 @@ from typing import Any
 from nodectl.engine.handlers import HandlerTable
 from nodectl.engine.options import Options as Options
 from nodectl.engine.play import Batch
-from nodectl.engine.preflight import preflight, roles_of, serial_of
+from nodectl.engine.preflight import hosts_now, preflight, roles_of, serial_of
 from nodectl.engine.runtime import Emit, PlayScope, Runtime
 from nodectl.engine.serial import batches, ordered
 from nodectl.engine.state import HostStatus
@@ -51,6 +51,7 @@ def run_playbook(playbook: Playbook, inventory: Inventory, options: Options, con
         start_at = [options.start_at_task] if options.start_at_task else []
         for number, play in enumerate(playbook.plays):
             run.enter(play.basedir)
+            hosts[number] = hosts_now(run, play) if run.grown else hosts[number]
             _play(run, play, hosts[number], pool, start_at)
         run.enter(playbook.path.parent)
         whole = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from nodectl.engine.owed import Owed
 from nodectl.engine.state import HostState
 from nodectl.engine.variables import PlayVariables, Variables
 from nodectl.inventory.model import Inventory
+from nodectl.inventory.secret_names import secret_texts
 from nodectl.lang.load import LoadedRole, LoadedTasks, load_role, load_tasks, load_vars_file
 from nodectl.lang.lookups import Lookups
 from nodectl.lang.playbook import Play
@@ -115,6 +116,8 @@ class Runtime:
         self.loader = Loader((self.playbook_dir / "roles", *options.roles_path), options.vault, self.masker.remember_secrets)
         self.owed = Owed(options.pending_dir, lambda text: self.emit("warning", text=text), keep=not options.check)
         self.stop = threading.Event()
+        self.grown = False
+        self._growing = threading.Lock()
         self._emit = emit
         self._emit_lock = threading.Lock()
         self._ids = itertools.count(1)
@@ -128,6 +131,17 @@ class Runtime:
     def state(self, host: str) -> HostState:
         """The implicit localhost gets its state when it is first named."""
         return self.states.setdefault(host, HostState(host))
+
+    def grow(self, host: str, groups: Sequence[str], parents: Sequence[str], variables: Mapping[str, Any]) -> bool:
+        """Add to the inventory of this run. What is added is seen from the next task on. True where something is new."""
+        with self._growing:
+            self.masker.remember_secrets(variables)
+            self.masker.remember(list(secret_texts(variables)))
+            changed = self.inventory.grow(host, groups, parents, variables)
+            self.state(host)
+            self.variables.forget()
+            self.grown = self.grown or changed
+        return changed
 
     def next_id(self) -> int:
         return next(self._ids)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-
-from nodectl.lang.task import Block, Node, Task
+from collections.abc import Collection
 
 SPECIAL = frozenset(["all", "always", "never", "tagged", "untagged"])
 
@@ -25,12 +23,3 @@ def _left_out(own: set[str], skip: set[str]) -> bool:
     if "all" in skip:
         return "always" not in own or "always" in skip
     return bool(own & skip) or ("tagged" in skip and own != {"untagged"})
-
-
-def tasks_of(nodes: Collection[Node]) -> Iterator[Task]:
-    """All tasks of a tree in the order of the text, rescue and always included."""
-    for node in nodes:
-        if isinstance(node, Block):
-            yield from tasks_of((*node.body, *node.rescue, *node.always))
-        else:
-            yield node

@@ -77,9 +77,12 @@ class Variables:
         """A play begins whose playbook is in this folder: its group_vars and host_vars count now. No task may be under way."""
         if playbook_dir != self._playbook_dir:
             self._playbook_dir = playbook_dir
-            self._of_host.clear()
-            self._magic_of.clear()
-            self.__dict__.pop("_run_magic", None)
+            self.forget()
+
+    def forget(self) -> None:
+        """The inventory has changed. New mappings: a thread that is just reading fills the old ones."""
+        self._of_host, self._magic_of = {}, {}
+        self.__dict__.pop("_run_magic", None)
 
     def of_task(self, scope: PlayVariables, host: str, position: Position) -> ChainMap[str, Any]:
         """Highest first; the first, empty layer takes loop variables and what a loop sets as it goes."""
@@ -119,10 +122,11 @@ class Variables:
 
     def of_inventory(self, host: str) -> Layer:
         """What the inventory says; a host that is only a delegation target has no entry."""
-        if host not in self._of_host:
+        cache = self._of_host
+        if host not in cache:
             known = host in self._inventory.hosts or host == LOCALHOST
-            self._of_host[host] = self._inventory.variables(host, self._playbook_dir) if known else {}
-        return self._of_host[host]
+            cache[host] = self._inventory.variables(host, self._playbook_dir) if known else {}
+        return cache[host]
 
     def rendered(self, host: str) -> dict[str, Any]:
         """``of_host`` with every template rendered; what cannot be rendered outside its play stays as it was written."""
@@ -152,11 +156,12 @@ class Variables:
         ]
 
     def _magic(self, host: str) -> Layer:
-        if host not in self._magic_of:
+        cache = self._magic_of
+        if host not in cache:
             groups = self._inventory.groups_of(host) if host in self._inventory.hosts else []
             own = {"inventory_hostname": host, "inventory_hostname_short": host.split(".")[0], "group_names": groups, **self._inventory.file_of(host)}
-            self._magic_of[host] = {**self._run_magic, **own}
-        return self._magic_of[host]
+            cache[host] = {**self._run_magic, **own}
+        return cache[host]
 
     @cached_property
     def _run_magic(self) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -114,6 +114,41 @@ class Inventory:
         """Every place that gives ``host`` the variable ``name``, the one that holds last. Raises KeyError for an unknown host."""
         given = [layer for layer in self.layers(host, playbook) if name in layer.values]
         return [Said(layer.what, layer.origins.get(name), layer.values[name]) for layer in given]
+
+    def grow(self, host: str, groups: Sequence[str], parents: Sequence[str], variables: Mapping[str, Any]) -> bool:
+        """Adds to what is there while a run goes on; True where something is new.
+
+        Nothing that is there is changed in place, because other threads read it meanwhile.
+        """
+        at = Origin("this run", 1, 1)
+        before = self._shape()
+        known = self.hosts.get(host) or Host(host, at)
+        wanted = groups or ([] if known.groups else ["ungrouped"])
+        new = replace(known, vars={**known.vars, **variables}, groups=list(dict.fromkeys([*known.groups, *wanted])))
+        self.hosts = {**self.hosts, host: new}
+        for name in new.groups:
+            self._put(name, hosts=[host])
+        if groups and "ungrouped" in new.groups:
+            self._leave_ungrouped(new)
+        for parent in parents:
+            self._put(parent, children=[name for name in groups if name != parent])
+        return before != self._shape()
+
+    def _leave_ungrouped(self, host: Host) -> None:
+        self.hosts = {**self.hosts, host.name: replace(host, groups=[name for name in host.groups if name != "ungrouped"])}
+        rest = self.groups["ungrouped"]
+        self.groups = {**self.groups, "ungrouped": replace(rest, hosts=[name for name in rest.hosts if name != host.name])}
+
+    def _shape(self) -> tuple[set[str], dict[str, tuple[list[str], list[str]]]]:
+        return set(self.hosts), {name: (group.hosts, group.children) for name, group in self.groups.items()}
+
+    def _put(self, name: str, hosts: Sequence[str] = (), children: Sequence[str] = ()) -> None:
+        group = self.groups.get(name) or Group(name, parents=[] if name == "all" else ["all"])
+        whole = replace(group, hosts=list(dict.fromkeys([*group.hosts, *hosts])), children=list(dict.fromkeys([*group.children, *children])))
+        self.groups = {**self.groups, name: whole}
+        for child in children:
+            one = self.groups.get(child) or Group(child)
+            self.groups = {**self.groups, child: replace(one, parents=list(dict.fromkeys([*one.parents, name])))}
 
     def layers(self, host: str, playbook: Path | None = None) -> list[Layer]:
         """What ``variables`` lays over each other, the strongest last."""

@@ -10,7 +10,7 @@ from fnmatch import translate
 from nodectl.diagnostics.model import Collector, Diagnostic, Mistakes
 from nodectl.inventory.model import LOCALHOST, Inventory
 from nodectl.inventory.ranges import BadRange, expand, has_range
-from nodectl.lang.playbook import Playbook
+from nodectl.lang.playbook import Playbook, grows
 from nodectl.lang.unsafe import has_template
 
 _INDEX = re.compile(r"^(.+)\[(?:(-?\d+)|(\d+)([:-])(\d*))\]$")
@@ -44,9 +44,9 @@ def select(inventory: Inventory, pattern: str, limit: str | None = None) -> list
 
 
 def check_hosts(playbook: Playbook, inventory: Inventory, found: Collector) -> None:
-    """A diagnostic for each play whose `hosts:` names what the inventory does not have. Templates are left to the run."""
-    for play in playbook.plays:
-        if not play.hosts or has_template(play.hosts):
+    """A diagnostic for each play whose `hosts:` names what the inventory does not have. Templates, and what earlier plays may add, are left to the run."""
+    for number, play in enumerate(playbook.plays):
+        if not play.hosts or has_template(play.hosts) or grows(playbook.plays[:number]):
             continue
         try:
             select(inventory, play.hosts)

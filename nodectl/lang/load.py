@@ -20,7 +20,7 @@ from nodectl.lang.playbook import Playbook
 from nodectl.lang.plays import Books, load_variables
 from nodectl.lang.role import Role
 from nodectl.lang.roles import RoleFiles, RoleSource, find_role, read_role
-from nodectl.lang.task import Block, Inherited, Node, Task
+from nodectl.lang.task import Inherited, Node, Task, tasks_of
 from nodectl.lang.vault import NO_PASSWORDS, Vault
 from nodectl.wire.origin import Origin
 
@@ -99,7 +99,7 @@ def _inside(parent: Task | None) -> Inherited:
 def _role_of(name: str, params: dict[str, Any], nodes: Sequence[Node], where: Where, loading: Loading, files: RoleFiles) -> Role:
     """The Role object that the role's own tasks carry; made anew for a role without tasks."""
     path = find_role(name, loading.basedir, loading.roles_path, where.role.path.parent if where.role else None)
-    for task in _tasks(nodes):
+    for task in tasks_of(nodes):
         if task.role is not None and task.role.path == path:
             return task.role
     if path is None:
@@ -109,10 +109,3 @@ def _role_of(name: str, params: dict[str, Any], nodes: Sequence[Node], where: Wh
 
 def _read_again(path: Path, params: dict[str, Any], files: RoleFiles, vault: Vault) -> RoleSource:
     return read_role(path.name, path, params, files, Checker(Collector(), vault), None)
-
-
-def _tasks(nodes: Sequence[Node]) -> list[Task]:
-    found: list[Task] = []
-    for node in nodes:
-        found += _tasks([*node.body, *node.rescue, *node.always]) if isinstance(node, Block) else [node]
-    return found

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nodectl.lang.task import Become, Node, Task, Template
+from nodectl.lang.task import Become, Node, Task, Template, tasks_of
 from nodectl.wire.origin import Origin
 
 
@@ -61,3 +62,8 @@ class Play:
 class Playbook:
     path: Path
     plays: tuple[Play, ...]
+
+
+def grows(plays: Iterable[Play]) -> bool:
+    """Whether tasks of ``plays`` add hosts or groups: what a later play's pattern means is then only known when it begins."""
+    return any(task.module in ("add_host", "group_by") for play in plays for section in play.sections for task in tasks_of(section.nodes))

@@ -6,6 +6,7 @@ by the loader: a Task is complete in itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -124,4 +125,15 @@ class Block:
 
 
 Node = Task | Block
+
+
+def tasks_of(nodes: Iterable[Node]) -> Iterator[Task]:
+    """All tasks of a tree in the order of the text: body, rescue, always."""
+    for node in nodes:
+        if isinstance(node, Block):
+            yield from tasks_of((*node.body, *node.rescue, *node.always))
+        else:
+            yield node
+
+
 IncludeKind = Literal["include_tasks", "include_role"]

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from nodectl.transport.channel import Unreachable
+from nodectl.diagnostics.model import Mistakes
+from nodectl.transport.channel import BecomeTarget, Target, Unreachable
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.step import Step
-from tests.engine.fakes import FakeConnections
+from tests.engine.fakes import FakeChannel, FakeConnections
 from tests.engine.playing import Played, play, write_tree
 from tests.engine.test_run import ONE, book
 
@@ -234,3 +235,39 @@ def test_sshd_settings_are_kept_only_after_a_fresh_login(tmp_path: Path, works: 
     assert node.kept == kept
     assert len(connections.fresh_logins) == logins
     assert (node.asked["login_user"], node.asked["login_address"]) == ("ops", "10.0.0.9")
+
+
+BAD_HOSTS = [("n[1:2]", "not the name of one host"), ("n[1", "no host name"), ("' '", "not the name of one host")]
+
+
+@pytest.mark.parametrize(("name", "told"), BAD_HOSTS)
+def test_add_host_takes_one_name(tmp_path: Path, name: str, told: str) -> None:
+    played = play(tmp_path, book(f"{{name: a, add_host: {{name: '{name.strip(chr(39))}'}}}}"))
+    assert told in next(event.data["result"]["msg"] for event in played.kinds("task.end"))
+    assert played.result.exit_code == 2
+
+
+def test_an_added_host_is_reached_in_the_next_play_and_its_password_is_never_shown(tmp_path: Path) -> None:
+    tasks = "{name: a, add_host: {name: 'new:2222', groups: fresh, ansible_host: 10.0.0.9, ansible_password: hunter2-long}}"
+    text = book(tasks) + "- hosts: fresh\n  gather_facts: false\n  tasks: [{name: b, ping: }]\n"
+    seen: list[Target] = []
+
+    class Line(FakeConnections):
+        def channel(self, target: Target, become: BecomeTarget | None = None) -> FakeChannel:
+            seen.append(target)
+            return super().channel(target, become)
+
+    played = play(tmp_path, text, connections=Line())
+    assert played.of("new") == ["b: ok"]
+    assert {(one.host, one.address, one.port) for one in seen if one.host == "new"} == {("new", "10.0.0.9", 2222)}
+    assert "hunter2" not in repr(played.events)
+
+
+@pytest.mark.parametrize(("earlier", "code"), [("{add_host: {name: x, groups: later}}", 0), ("{ping: }", None)])
+def test_only_what_a_task_may_add_is_left_for_the_run(tmp_path: Path, earlier: str, code: int | None) -> None:
+    text = book(earlier) + "- hosts: latter:later\n  gather_facts: false\n  tasks: [{ping: }]\n"
+    if code is None:
+        with pytest.raises(Mistakes, match="later"):
+            play(tmp_path, text)
+    else:
+        assert play(tmp_path, text).result.exit_code == code

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nodectl.diagnostics.model import Mistakes
 from tests.engine.playing import Played, play
 
 SPECS = """\
@@ -54,7 +55,19 @@ def test_other_entries_are_not_held_to_the_main_one(tmp_path: Path) -> None:
     assert run(tmp_path, "    - {name: in, include_role: {name: r, tasks_from: other}}\n").of("h1") == ["in: ok", "other: ok"]
 
 
+def test_what_an_inventory_says_wrong_is_told_at_load(tmp_path: Path) -> None:
+    inventory = "[all]\nh1 size=3\nh2 size=three\nh3 size='{{ later }}'\n[all:vars]\nansible_connection=local\n"
+    with pytest.raises(Mistakes, match=r"hosts:3:1: role 'r': 'size' wants a whole number, not 'three'"):
+        run(tmp_path, "    - {import_role: {name: r}}\n", inventory)
+
+
+def test_a_host_that_the_role_does_not_run_on_may_mean_something_else_by_the_name(tmp_path: Path) -> None:
+    text = "- hosts: h1\n  gather_facts: false\n  roles: [r]\n"
+    played = play(tmp_path, text, inventory="[all]\nh1 size=3\nh2 size=three\n[all:vars]\nansible_connection=local\n", files=FILES)
+    assert played.result.exit_code == 0
+
+
 def test_each_host_is_judged_by_its_own_values(tmp_path: Path) -> None:
-    inventory = "[all]\nh1 size=3\nh2 size=three\n[all:vars]\nansible_connection=local\n"
+    inventory = "[all]\nh1 size=3\nh2 size={{word}} word=three\n[all:vars]\nansible_connection=local\n"
     played = run(tmp_path, "    - {import_role: {name: r}}\n", inventory)
     assert played.result.status == {"h1": "ok", "h2": "failed"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -45,6 +45,10 @@ class Node(Protocol):
         """Close the channels: the next step connects anew."""
 
 
+# (host, groups, parents of the groups, variables) into the inventory of the run; True where something is new.
+Grow = Callable[[str, Sequence[str], Sequence[str], Mapping[str, Any]], bool]
+
+
 @dataclass(frozen=True)
 class Context:
     """One task on one host. ``variables`` hold templates; ``given`` names the parameters that the task set."""
@@ -59,5 +63,6 @@ class Context:
     playbook_dir: Path
     load_vars: Callable[[Path], dict[str, Any]]
     wait: Callable[[float], None]
+    grow: Grow
     given: frozenset[str] = frozenset()
     vault: Vault = NO_PASSWORDS
