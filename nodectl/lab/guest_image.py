@@ -12,7 +12,7 @@ from pathlib import Path
 from nodectl.lab import guest_kernel, guest_qemu, repo
 from nodectl.lab.base import BUILD_TIMEOUT_S, CONTAINED, QUIET_UNITS, SUITE, Base, cache_folder, mirror
 from nodectl.lab.guest_qemu import SNAPSHOT, Files, Wire
-from nodectl.lab.machine import attempt, marked, remove_tree, run, start, stop, unmount, until
+from nodectl.lab.machine import marked, remove_tree, run, start, stop, unmount, until
 from nodectl.lab.problem import LabProblem
 from nodectl.lab.qmp import Monitor, await_shell, type_line
 from nodectl.lab.state import locked
@@ -229,10 +229,3 @@ def start_qemu(mark: str, within: list[str], files: Files, command: list[str], l
     # qemu makes its sockets once it has understood its command line and opened its disks.
     if not until(lambda: files.monitor.exists() or not marked(mark), 60.0) or not marked(mark):
         raise LabProblem(f"qemu did not start: {log.read_text(errors='replace')[-1000:] or 'it said nothing'}\n  command: {' '.join(command)}")
-
-
-def usable(image: GuestImage) -> bool:
-    """Whether qemu finds the saved state in the golden disk."""
-    return SNAPSHOT in attempt(["qemu-img", "snapshot", "-l", str(image.golden)]).stdout
-
-

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import io
-import shutil
 import tarfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nodectl.lab import disks, guest_qemu
-from nodectl.lab.guest_image import SEED_BYTES, GuestImage, start_qemu
+from nodectl.lab.base import Base
+from nodectl.lab.guest_image import SEED_BYTES, GuestImage, prepared, start_qemu
 from nodectl.lab.guest_qemu import FABRIC, INTERFACE, Files, Wire
 from nodectl.lab.hosts import greets
-from nodectl.lab.machine import marked, remove_tree, run, until
+from nodectl.lab.machine import marked, remove_tree, run, stop, until
 from nodectl.lab.network import BRIDGE, bridge_namespace, within
 from nodectl.lab.plan import LAB_USER, REPO_PORT, SERVICES_OCTET, address
 from nodectl.lab.problem import LabProblem
 from nodectl.lab.qmp import Monitor, type_line
 from nodectl.lab.state import LabHost, LabState
 
+Say = Callable[[str], None]
 # Resumed guests answered in 4 to 9 s on a machine of two cores; with eight other jobs on them it was a minute.
 RESUME_TIMEOUT_S = 240.0
 PLUG_TIMEOUT_S = 120.0
@@ -195,24 +196,28 @@ def known_hosts(state: LabState, guest: LabHost) -> list[str]:
     return [f"{guest.name},{guest.address} {' '.join(key.read_text().split()[:2])}\n" for key in keys]
 
 
-def start_all(state: LabState, image: GuestImage, say: Callable[[str], None]) -> None:
+def start_all(state: LabState, image: GuestImage, say: Say) -> None:
     """All guests of the lab, side by side, until each one's sshd greets."""
     run(["ip", "-netns", bridge_namespace(state), "-batch", "-"], stdin=f"link add {FABRIC_BRIDGE} type bridge\nlink set {FABRIC_BRIDGE} up\n")
-    for guest in state.guests:
+    _start(state, state.guests, image, say)
+
+
+def renew(state: LabState, chosen: Sequence[LabHost], say: Say) -> None:
+    """Pulls the plug of these guests and starts them afresh, with empty disks and new host keys."""
+    if not chosen:
+        return
+    base = Path(state.base)
+    image = prepared(Base(base, Path(state.repo), (base.parent / "python").read_text().strip()), say)
+    for guest in chosen:
+        stop(mark(state, guest.name))
+        remove_tree(state.host_dir(guest.name))
+    _start(state, chosen, image, say)
+
+
+def _start(state: LabState, chosen: Sequence[LabHost], image: GuestImage, say: Say) -> None:
+    for guest in chosen:
         say(f"starting guest {guest.name}")
         make(state, guest, image)
         boot(state, guest, image)
-    for guest in state.guests:
+    for guest in chosen:
         wake(state, guest)
-
-
-def free_space_for(count: int, folder: Path) -> None:
-    """Raises LabProblem when the disks of ``count`` guests do not fit beside what lies there: each writes its copy of the root disk."""
-    wanted = count * (2 << 30)
-    free = shutil.disk_usage(folder).free
-    if free < wanted:
-        raise LabProblem(f"{count} guests need up to {wanted >> 30} GiB in {folder}, and {free >> 30} GiB are free there: choose another --dir")
-
-
-def remove(state: LabState, guest: LabHost) -> None:
-    remove_tree(state.host_dir(guest.name))

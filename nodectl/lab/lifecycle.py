@@ -198,8 +198,9 @@ def _stopped(pid: int) -> bool:
 
 
 def reset(state: LabState, names: Sequence[str]) -> LabState:
-    """Puts hosts back to the first day: no faults, fresh tree, empty disks, new host keys, booted. Gives back the new state."""
-    chosen = [state.host(name) for name in names]
+    """Puts hosts and guests back to the first day: no faults, fresh tree, empty disks, new host keys, booted. Gives back the new state."""
+    called = {guest.name for guest in state.guests}
+    chosen = [state.host(name) for name in names if name not in called]
     with locked(state.dir, "resetting hosts"):
         current = load(state.dir) or state
         for host in chosen:
@@ -209,6 +210,7 @@ def reset(state: LabState, names: Sequence[str]) -> LabState:
             loops = disks.renew(current, host)
             hosts.make(current, host)
             hosts.boot(current, host, loops)
+        guests.renew(current, [current.guest(name) for name in names if name in called], _silent)
         for host in chosen:
             _await(current, host)
         inventory_file.write_known_hosts(current)

@@ -134,8 +134,7 @@ def reboot(guests: Guests, name: str) -> None:
     guests.inside(name, "systemctl is-system-running --wait >/dev/null; true", 200.0)
 
 
-def test_a_disk_that_is_pulled_is_gone_and_the_others_stay(guests: Guests) -> None:
-    """Last: the guest misses a disk from now on."""
+def test_a_disk_that_is_pulled_is_gone_and_a_reset_guest_is_as_new(guests: Guests) -> None:
     guest = guests.state.guest("g2")
     lab_guests.unplug_disk(guests.state, guest, 1)
     until_s = time.monotonic() + 60.0
@@ -143,3 +142,11 @@ def test_a_disk_that_is_pulled_is_gone_and_the_others_stay(guests: Guests) -> No
         time.sleep(1.0)
     assert guest.serials[1] not in listed
     assert guest.serials[0] in listed
+    key = guests.state.known_hosts.read_text()
+    guests.ssh("g2", "touch marker")
+    guests.state = lifecycle.reset(guests.state, ["g2"])
+    found = guests.ssh("g2", "ls; lsblk -dno SERIAL; rdma link")
+    assert "marker" not in found
+    assert all(serial in found for serial in guest.serials)
+    assert "rxe0/1 state ACTIVE" in found
+    assert guests.state.known_hosts.read_text() != key
