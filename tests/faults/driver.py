@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.acceptance.run import Run, nodectl
 from tests.conftest import Lab
-from tests.faults.case import Case, suite_text
+from tests.faults.case import Applied, Case, suite_text
 
 # Figures of the last run of each case, for docs/faults.md: written only where a person asks for it.
 MEASURED = Path(__file__).parent / "measured.json"
@@ -48,6 +48,10 @@ class Batch:
     @property
     def variables(self) -> dict[str, Any]:
         return {name: value for case in self.cases for name, value in case.variables.items()}
+
+
+def _on_all(batch: Batch) -> dict[Applied, None]:
+    return dict.fromkeys(fault for case in batch.cases for fault in case.faults if fault.on == "all")
 
 
 def pack(cases: list[Case], hosts: int) -> list[Batch]:
@@ -110,8 +114,16 @@ class Driver:
             run = self.verify(folder, batch.steps, batch.change, batch.variables)
         finally:
             began = time.monotonic()
-            self.lab.lift_all()
+            self._mend()
         return Tried(run, bad, time.monotonic() - began)
+
+    def _mend(self) -> None:
+        """Every fault is lifted, the last one first. What stands on all hosts stays while the next batch wants it too: it is no fault by itself."""
+        number = len(self._tried) + 1
+        wanted = _on_all(self.batches[number]) if number < len(self.batches) else {}
+        for fault in reversed(list(self.lab.state.faults)):
+            if Applied(fault.fault, fault.value, "all") not in wanted:
+                self.lab.lift(fault.host, fault.fault)
 
     def _bad(self, batch: Batch) -> dict[str, str]:
         """From the second host on: the first one holds the rendezvous of every group, and any host may be the bad one."""
@@ -120,9 +132,11 @@ class Driver:
 
     def _break(self, batch: Batch, bad: dict[str, str]) -> None:
         """What is on all hosts first and once: a bad host may have another value of the same."""
-        for fault in dict.fromkeys(fault for case in batch.cases for fault in case.faults if fault.on == "all"):
+        standing = {(fault.host, fault.fault, fault.value) for fault in self.lab.state.faults}
+        for fault in _on_all(batch):
             for host in self.lab.names:
-                self.lab.fault(host, fault.name, fault.value)
+                if (host, fault.name, fault.value) not in standing:
+                    self.lab.fault(host, fault.name, fault.value)
         for case in batch.cases:
             for fault in case.faults:
                 if fault.on != "all":
