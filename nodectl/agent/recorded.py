@@ -6,15 +6,19 @@ Under a recorded tree nothing of the real machine shows through: files come from
 from __future__ import annotations
 
 import os
-from typing import List, Optional
+from typing import Callable, List, Optional, TypeVar
 
 from nodectl.agent.contract import Failed
+from nodectl.agent.facts.bounded import bounded
 from nodectl.agent.facts.platform import text
 from nodectl.agent.processes import Completed
 from nodectl.agent.system import System
 from nodectl.wire.params import Param
 
 PARAM = Param("path", "/ or a recorded tree with sys/, proc/, etc/ and bin/ (a rehearsal: everything found is then simulated)", default="/")
+
+
+T = TypeVar("T")
 
 
 class Tree:
@@ -47,6 +51,14 @@ class Tree:
         """The name of what a link leads to; "" where there is none."""
         path = self.path(place)
         return os.path.basename(os.path.realpath(path)) if os.path.exists(path) else ""
+
+    def within(self, what: str, ask: Callable[[], T], timeout: float) -> T:
+        """The answer of ``ask``. Reading a file of a driver that hangs cannot be interrupted: its thread is left behind, and Failed raised."""
+        nothing: List[T] = []
+        answer, problem = bounded(what, lambda: [ask()], nothing, timeout)
+        if problem:
+            raise Failed(problem)
+        return answer[0]
 
     def program(self, name: str) -> Optional[str]:
         if not self.simulated:

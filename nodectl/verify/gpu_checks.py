@@ -49,6 +49,8 @@ def gpu(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Re
         reading.join([unknown("gpu.nvidia_smi", (host,), "nvidia-smi -q -x", f"{why}: nothing can be said of the GPUs")])
     else:
         reading.join([_lost(hardware, host, gpus), _rows(session, hardware, outcome.values, traits)])
+        if said.text("nvlink_error"):
+            reading.join([unknown("gpu.nvlinks", (host,), "nvidia-smi nvlink -s", said.text("nvlink_error"))])
     return reading.join([_messages(session, hardware, step, root)])
 
 

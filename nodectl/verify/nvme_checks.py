@@ -41,7 +41,9 @@ def nvme(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> R
 
 def _labelled(entry: Mapping[str, Any]) -> dict[str, Any]:
     spare, threshold = entry.get("spare"), entry.get("spare_threshold")
-    left = spare - threshold if isinstance(spare, (int, float)) and isinstance(threshold, (int, float)) else None
+    # Both 0: a disk without spare blocks of its own to speak of (emulated ones); one that is worn out has a threshold.
+    told = isinstance(spare, (int, float)) and isinstance(threshold, (int, float))
+    left = spare - threshold if told and (spare or threshold) else None  # type: ignore[operator]
     return {**entry, "label": f"{entry.get('name')} ({entry.get('model')} {entry.get('serial')})".replace(" )", ")"), "spare_left": left}
 
 

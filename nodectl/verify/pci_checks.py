@@ -50,8 +50,8 @@ def _derived(hardware: Hardware, bridges: list[Mapping[str, Any]]) -> dict[str, 
     unread = any(device.get("alive") and not device.get("whole") for device in [*near, *bridges])
     return {
         "dead": [name(device) for device in devices if not device.get("alive")], "gpus": len(gpus), "hcas": len(cards),
-        "narrow": [_short(device, "width", "x") for device in devices if _below(device, "width")],
-        "slow": [_short(device, "speed", " GT/s") for device in devices if device.get("kind") in ("hca", "nvme") and _below(device, "speed")],
+        "narrow": [_short(device, "width", "x") for device in devices if _below(device, "width", hardware.guest)],
+        "slow": [_short(device, "speed", " GT/s") for device in devices if device.get("kind") in ("hca", "nvme") and _below(device, "speed", hardware.guest)],
         "cards": [{**device, "label": name(device)} for device in cards if device.get("alive")],
         "redirecting": None if unread else [f"{bridge.get('address')}: {' '.join(bridge['redirect'])}" for bridge in bridges if bridge.get("redirect")],
         "translated": [name(device) for device in near if device.get("iommu") == "translated"],
@@ -63,14 +63,14 @@ def name(device: Mapping[str, Any]) -> str:
     return f"{device.get('kind')} {device.get('address')}"
 
 
-def _below(device: Mapping[str, Any], what: str) -> bool:
-    """True where a link does less than both of its ends could. A link that says nothing although its ends do is down."""
+def _below(device: Mapping[str, Any], what: str, guest: str) -> bool:
+    """True where a link does less than both of its ends could. One that says nothing although its ends do is down; in a guest it is made up."""
     most, now = device.get(f"{what}_max"), device.get(what)
     if most is None:
         return False
     if not isinstance(most, (int, float)) or not (now is None or isinstance(now, (int, float))):
         raise Garbled(f"probe_pci gave {now!r} of {most!r} for the {what} of {name(device)}; expected numbers")
-    return now is None or now < most
+    return not guest if now is None else now < most
 
 
 def _short(device: Mapping[str, Any], what: str, unit: str) -> str:

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from nodectl.agent import dns_query, port_holder
+from nodectl.agent import dns_query, port_holder, recorded
+from nodectl.agent.contract import Failed
+from nodectl.agent.facts import gpu
 from nodectl.agent.probes import probe_gpu, probe_hca, probe_host, probe_kernel_log, probe_nvme, probe_path_mtu, probe_pci
 from nodectl.agent.system import Mount, System
 from nodectl.lab.hardware import write as write_machine
@@ -358,3 +360,37 @@ def test_checksums_are_those_of_rfc_1071(payload: bytes) -> None:
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     assert total == 0xFFFF
+
+
+# -- what hangs
+
+
+def test_a_driver_whose_files_hang_is_left_behind(tmp_path: Path) -> None:
+    """Opening a named pipe that nobody writes hangs, as a read of a wedged driver's file does."""
+    folder = tmp_path / "proc/driver/nvidia/gpus/0000:19:00.0"
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "information")
+    tree = recorded.Tree(System(), str(tmp_path))
+    with pytest.raises(Failed, match="facts about GPUs are missing: no answer within 0.2 s"):
+        tree.within("GPUs", lambda: gpu.from_proc(str(tmp_path)), 0.2)
+
+
+@pytest.mark.parametrize(("code", "place"), [
+    (probe_hca, "sys/class/infiniband/mlx5_0/fw_ver"), (probe_pci, "sys/bus/pci/devices/0000:01:00.0/vendor"),
+])
+def test_a_card_whose_files_hang_is_named_with_the_deadline(tmp_path: Path, code: Any, place: str) -> None:
+    path = tmp_path / place
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    with pytest.raises(Failed, match=r"no answer within 0\.2 s"):
+        code.act(System(), filled(code.SPEC, root=str(tmp_path), timeout=0.2), False)
+
+
+def test_several_troubles_of_one_host_cost_one_deadline(tmp_path: Path) -> None:
+    system = programs(tmp_path, dpkg_query="exec sleep 60", getent="exec sleep 60", systemctl="exec sleep 60")
+    began = time.monotonic()
+    found = host(system, names=["a", "b", "c"], timeout=0.3)
+    # One after the other would be 1.5 s and the start of five programs; the rest is a busy machine's.
+    assert time.monotonic() - began < 8
+    assert sorted(found["names_unresolved"]) == ["a", "b", "c"]
+    assert (found["packages"], found["service_limits"]) == (None, {})

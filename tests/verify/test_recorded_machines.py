@@ -196,3 +196,21 @@ def test_two_machines_that_differ_are_both_named(infiniband: Fleet, tmp_path: Pa
     for name in ("n1", "n2"):
         assert "the same on all nodes" in seen.reasons(name)
         assert "96.00.89.00.01: n1; 96.00.74.00.01: n2" in seen.reasons(name)
+
+
+def test_emulated_disks_speak_of_no_spare(infiniband: Fleet, tmp_path: Path) -> None:
+    """QEMU's disks report spare 0 and threshold 0: nothing to judge, and not worn out."""
+    nodes = infiniband.broken("nvme-spare", (NVME,), tmp_path / "broken")
+    smart = tmp_path / "broken/bin/smart-nvme2.json"
+    smart.write_text(smart.read_text().replace('"avail_spare" : 9', '"avail_spare" : 0').replace('"spare_thresh" : 10', '"spare_thresh" : 0'))
+    verdicts, seen = judged(nodes)
+    assert set(verdicts.values()) == {"pass"}, seen.reasons("n2")
+
+
+def test_nvlinks_that_could_not_be_asked_are_unknown_and_the_rest_is_judged(infiniband: Fleet, tmp_path: Path) -> None:
+    nodes = infiniband.broken("xid-harmless", (GPU,), tmp_path / "broken")
+    (tmp_path / "broken/bin/nvlink.txt").unlink()
+    verdicts, seen = judged(nodes)
+    assert verdicts == {"n1": "pass", "n2": "unknown", "n3": "pass"}
+    assert "nvidia-smi failed with exit code 1" in seen.check("n2", "gpu.nvlinks").data["reason"]
+    assert seen.check("n2", "gpu.ecc").data["verdict"] == "pass"

@@ -8,18 +8,22 @@ import re
 from typing import Any, Dict, List, Optional, Tuple
 
 from nodectl.agent.contract import Failed
+from nodectl.agent.facts.bounded import bounded
 from nodectl.agent.facts.platform import text
 from nodectl.agent.facts.rdma import entries
 from nodectl.agent.system import System
 
 # A healthy nvidia-smi without persistence mode takes 2 to 5 s on eight GPUs; one that hangs, hangs for good.
 LIMIT = 20.0
+_PROC_LIMIT = 5.0
 _FIELDS = ("index", "uuid", "name", "pci.bus_id", "memory.total", "driver_version")
 
 
 def gpus(system: System, root: str) -> Tuple[List[Dict[str, Any]], List[str]]:
     """(GPUs, sentences about what is missing): by nvidia-smi, else what the driver lists in /proc."""
-    listed = from_proc(root)
+    # The driver's own files hang where the driver does; what they do not say is then said by nobody.
+    nothing: List[Dict[str, Any]] = []
+    listed, _ = bounded("GPUs", lambda: from_proc(root), nothing, _PROC_LIMIT)
     found, problem = _from_smi(system)
     if problem:
         if listed:

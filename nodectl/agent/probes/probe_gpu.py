@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from nodectl.agent import nvidia_smi, recorded
 from nodectl.agent.contract import Args, Failed
 from nodectl.agent.facts import gpu
+from nodectl.agent.facts.bounded import bounded
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
@@ -22,6 +23,7 @@ SPEC = Spec(
         "driver": "version of the kernel module, \"\" without one", "library": "version that nvidia-smi speaks of",
         "listed": "GPUs that the kernel module lists", "gpus": "per GPU what nvidia-smi says; null where a GPU has no such thing",
         "error": "why nvidia-smi said nothing, \"\" otherwise; \"absent\" without it",
+        "nvlink_error": "why nvidia-smi said nothing about NVLinks",
         "fabric_manager": "state of its unit (\"\" = not installed), version, error", "persistenced": "state of nvidia-persistenced",
         "gpudirect": "peermem, dmabuf: which of the two ways is there", "simulated": "whether a recorded tree was read",
     },
@@ -34,29 +36,42 @@ _SHORT = 5.0
 
 def act(system: System, args: Args, check: bool) -> Outcome:
     tree = recorded.Tree(system, args["root"])
-    listed = gpu.from_proc(tree.root)
+    # The driver's own files hang where the driver does.
+    nothing: List[Dict[str, Any]] = []
+    listed, silent = bounded("GPUs", lambda: gpu.from_proc(tree.root), nothing, _SHORT)
     report, error = _report(tree, args["timeout"])
+    error = error or silent
     return Outcome(values={
         "driver": next((entry["driver"] for entry in listed if entry["driver"]), ""), "library": report["driver"], "listed": len(listed),
-        "gpus": report["gpus"], "error": error, "fabric_manager": _fabric_manager(tree), "persistenced": _unit(tree, "nvidia-persistenced")[0],
+        "gpus": report["gpus"], "error": error, "nvlink_error": report["nvlink_error"], "fabric_manager": _fabric_manager(tree),
+        "persistenced": _unit(tree, "nvidia-persistenced")[0],
         "gpudirect": gpu.direct(tree.root), "simulated": tree.simulated,
     })
 
 
 def _report(tree: recorded.Tree, timeout: float) -> Tuple[Dict[str, Any], str]:
-    nothing: Dict[str, Any] = {"driver": "", "gpus": []}
+    nothing: Dict[str, Any] = {"driver": "", "gpus": [], "nvlink_error": ""}
     if tree.program("nvidia-smi") is None:
         return nothing, ABSENT
     try:
         report = nvidia_smi.parse(tree.run("nvidia-smi", ["-q", "-x"], timeout).stdout)
-        links = nvidia_smi.nvlinks(tree.run("nvidia-smi", ["nvlink", "-s"], timeout).stdout)
     except Failed as failed:
         tree.system.stopper.check()
         return nothing, failed.msg
+    links, report["nvlink_error"] = _links(tree, timeout / 2)
     for entry in report["gpus"]:
         found = links.get(entry["index"])
         entry.update(nvlinks_up=found["up"] if found else None, nvlinks_listed=found["listed"] if found else None)
     return report, ""
+
+
+def _links(tree: recorded.Tree, timeout: float) -> Tuple[Dict[int, Dict[str, int]], str]:
+    """(links by GPU, why they could not be asked). A GPU that has none is no trouble."""
+    try:
+        return nvidia_smi.nvlinks(tree.run("nvidia-smi", ["nvlink", "-s"], timeout).stdout), ""
+    except Failed as failed:
+        tree.system.stopper.check()
+        return {}, "" if "not supported" in failed.msg.lower() else failed.msg
 
 
 def _fabric_manager(tree: recorded.Tree) -> Dict[str, Any]:

@@ -17,6 +17,7 @@ SPEC = Spec(
     params={
         "subnets": Param("list", default=[], help="networks of the fabric (CIDR); a RoCE port with no address in them is left out"),
         "exclude": Param("list", default=[], help="RDMA devices that belong to storage or management"),
+        "timeout": Param("float", "seconds for reading ports; a card whose firmware hangs is left behind", default=10.0),
         "root": recorded.PARAM,
     },
     returns={
@@ -35,11 +36,15 @@ _ERRORS = ("rx_errors", "rx_crc_errors", "tx_errors", "tx_carrier_errors")
 
 def act(system: System, args: Args, check: bool) -> Outcome:
     tree = recorded.Tree(system, args["root"])
+    return Outcome(values=tree.within("RDMA ports", lambda: _all(tree, args), args["timeout"]))
+
+
+def _all(tree: recorded.Tree, args: Args) -> Dict[str, Any]:
     own = _recorded_addresses(tree) if tree.simulated else netlink.addresses()
     devices = rdma.judged(rdma.devices(tree.root), own, args["subnets"], args["exclude"])
     ports = [_port(tree, device, port, own) for device in devices for port in device["ports"]]
     drivers = sorted({device["driver"] for device in devices if device["driver"]})
-    return Outcome(values={"ports": ports, "drivers": drivers, "interfaces": _interfaces(tree), "simulated": tree.simulated})
+    return {"ports": ports, "drivers": drivers, "interfaces": _interfaces(tree), "simulated": tree.simulated}
 
 
 def _recorded_addresses(tree: recorded.Tree) -> List[netlink.Address]:

@@ -60,18 +60,29 @@ _TOGETHER = 16
 
 def act(system: System, args: Args, check: bool) -> Outcome:
     tree = recorded.Tree(system, args["root"])
-    packages, error = _packages(tree, args["timeout"])
+    timeout = args["timeout"]
+    # All that may hang at the same time: a node with several troubles must name them all within the step.
+    with ThreadPoolExecutor(5, thread_name_prefix="host") as pool:
+        packages, mounts = pool.submit(_packages, tree, timeout), pool.submit(_hung, system, timeout)
+        resolvers, names = pool.submit(_resolvers, tree, timeout), pool.submit(_unresolved, system, args["names"], timeout)
+        limits = pool.submit(_service_limits, tree, timeout)
+        values = {**_identity(tree), **_processors(tree), **_memory(tree), **_settings(tree, args)}
+    hung, asked = mounts.result()
+    values.update(zip(("packages", "packages_error"), packages.result()))  # noqa: B905 -- strict came with 3.10
+    values.update(
+        mounts_hung=hung, mounts_asked=asked, resolvers=resolvers.result(), names_unresolved=names.result(), service_limits=limits.result(),
+        simulated=tree.simulated,
+    )
+    return Outcome(values=values)
+
+
+def _settings(tree: recorded.Tree, args: Args) -> Dict[str, Any]:
     present = _present(tree)
-    hung, asked = _hung(system, args["timeout"])
-    values = {
-        **_identity(tree), **_processors(tree), **_memory(tree), "packages": packages, "packages_error": error,
+    return {
         "modules_missing": [name for name in args["modules"] if not present(name)], "modules": [name for name in _STACK if present(name)],
         "own_name_on_loopback": loopback(tree.text("etc/hosts"), socket.gethostname()), "bridges": _bridges(tree), "nccl_interface": _nccl_interface(tree),
-        "resolvers": _resolvers(tree, args["timeout"]), "names_unresolved": _unresolved(system, args["names"], args["timeout"]),
-        "mounts_hung": hung, "mounts_asked": asked, "port_holder": port_holder.holder(args["port"]) if args["port"] else "",
-        "service_limits": _service_limits(tree, args["timeout"]), "simulated": tree.simulated,
+        "port_holder": port_holder.holder(args["port"]) if args["port"] else "",
     }
-    return Outcome(values=values)
 
 
 def _identity(tree: recorded.Tree) -> Dict[str, Any]:
@@ -170,17 +181,21 @@ def _resolvers(tree: recorded.Tree, timeout: float) -> List[Dict[str, str]]:
 
 
 def _unresolved(system: System, names: List[str], timeout: float) -> Dict[str, str]:
-    found = {}
-    for name in names:
-        try:
-            done = system.run(["getent", "ahosts", name], timeout=timeout)
-        except Failed as failed:
-            system.stopper.check()
-            found[name] = failed.msg
-            continue
-        if done.rc != 0:
-            found[name] = "does not resolve"
-    return found
+    if not names:
+        return {}
+    with ThreadPoolExecutor(min(_TOGETHER, len(names)), thread_name_prefix="names") as pool:
+        said = dict(zip(names, pool.map(lambda name: _resolved(system, name, timeout), names)))  # noqa: B905 -- strict came with 3.10
+    return {name: reason for name, reason in said.items() if reason}
+
+
+def _resolved(system: System, name: str, timeout: float) -> str:
+    """ "" or why the node's own resolver gives no address."""
+    try:
+        done = system.run(["getent", "ahosts", name], timeout=timeout)
+    except Failed as failed:
+        system.stopper.check()
+        return failed.msg
+    return "" if done.rc == 0 else "does not resolve"
 
 
 def _hung(system: System, timeout: float) -> Tuple[Dict[str, str], int]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from nodectl.agent import pci_config, recorded
 from nodectl.agent.contract import Args
 from nodectl.agent.facts import hardware
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Outcome
-from nodectl.wire.params import Spec
+from nodectl.wire.params import Param, Spec
 
 SPEC = Spec(
     summary="PCI devices that a training job depends on, their links and settings; ACS of the bridges; mode of the IOMMU.",
-    params={"root": recorded.PARAM},
+    params={"timeout": Param("float", "seconds for reading the bus; a device that hangs it is left behind", default=10.0), "root": recorded.PARAM},
     returns={
         "devices": "per device: address, kind (gpu, nvswitch, hca, nvme), driver, numa_node (null: not said), alive, whole (false: only root reads "
         "the rest), width, width_max, speed, speed_max (GT/s; what both ends of the link could do), max_read_request (B), relaxed_ordering, "
@@ -35,9 +35,7 @@ _MOST = 4096
 
 def act(system: System, args: Args, check: bool) -> Outcome:
     tree = recorded.Tree(system, args["root"])
-    addresses = tree.names(_BUS)
-    devices = [found for found in (_device(tree, address) for address in addresses) if found is not None]
-    bridges = [_bridge(tree, address) for address in addresses if tree.text(f"{_BUS}/{address}/class").startswith(_BRIDGE)]
+    devices, bridges = tree.within("the PCI bus", lambda: _bus(tree), args["timeout"])
     virtual = hardware.virtualization(tree.root)
     kinds = {"kind": virtual["ansible_virtualization_type"], "role": virtual["ansible_virtualization_role"]}
     nodes = len([name for name in tree.names("sys/devices/system/node") if re.match(r"^node\d+$", name)])
@@ -45,6 +43,12 @@ def act(system: System, args: Args, check: bool) -> Outcome:
         "devices": devices, "bridges": bridges, "virtualization": kinds, "container": hardware.container(tree.root), "numa_nodes": nodes,
         "simulated": tree.simulated,
     })
+
+
+def _bus(tree: recorded.Tree) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]:
+    addresses = tree.names(_BUS)
+    devices = [found for found in (_device(tree, address) for address in addresses) if found is not None]
+    return devices, [_bridge(tree, address) for address in addresses if tree.text(f"{_BUS}/{address}/class").startswith(_BRIDGE)]
 
 
 def _kind(tree: recorded.Tree, place: str) -> str:
