@@ -116,7 +116,8 @@ def _conditions(job: Job, engine: str, depth: int, jobs: int) -> Dict[str, Any]:
 def command(job: Job, folder: str, engine: str, depth: int, direct: bool) -> List[str]:
     """All jobs of one folder share a file, so that it is laid out once.
 
-    Without fallocate: what is reserved and was never written is read as zeros, and no disk is asked for them.
+    Times are whole milliseconds: of "0.5s" fio takes the 0, which is no limit at all. Without fallocate: what is reserved and was never
+    written is read as zeros, and no disk is asked for them.
     """
     where = [f"--filename={job.file}", "--readonly"] if job.file else [f"--directory={folder}", "--filename_format=data.$jobnum"]
     argv = [
@@ -124,8 +125,8 @@ def command(job: Job, folder: str, engine: str, depth: int, direct: bool) -> Lis
         f"--iodepth={depth}", f"--numjobs={job.jobs}", f"--ioengine={engine}", f"--direct={int(direct)}", "--group_reporting=1", "--refill_buffers=1",
         "--invalidate=1", "--fallocate=none", "--eta=never", "--output-format=json", "--thread=1",
     ]
-    argv += [f"--runtime={job.seconds:g}s", *([] if job.file else ["--time_based=1"])]
-    argv += [f"--ramp_time={job.ramp:g}s"] if job.ramp else []
+    argv += [f"--runtime={round(job.seconds * 1000)}ms", *([] if job.file else ["--time_based=1"])]
+    argv += [f"--ramp_time={round(job.ramp * 1000)}ms"] if job.ramp else []
     return argv + (["--fsync=1"] if job.rw == "fsync" else ["--end_fsync=1"] if job.writes else [])
 
 

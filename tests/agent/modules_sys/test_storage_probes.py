@@ -69,11 +69,12 @@ def test_fio_that_failed_is_no_figure(data: dict[str, Any], rc: int, says: str) 
 
 JOB = fio_job.Job("write", MIB, 64 * MIB)
 COMMANDS: list[tuple[fio_job.Job, list[str], list[str]]] = [
-    (JOB, ["--rw=write", "--end_fsync=1", "--time_based=1", "--runtime=5s", "--directory=/f"], ["--fsync=1", "--readonly"]),
+    (JOB, ["--rw=write", "--end_fsync=1", "--time_based=1", "--runtime=5000ms", "--directory=/f"], ["--fsync=1", "--readonly"]),
     (JOB._replace(rw="fsync"), ["--rw=write", "--fsync=1"], ["--end_fsync=1"]),
     (JOB._replace(rw="randread"), ["--rw=randread", "--invalidate=1"], ["--end_fsync=1", "--fsync=1"]),
-    (JOB._replace(rw="read", file="/f/cold/data.0"), ["--filename=/f/cold/data.0", "--readonly", "--runtime=5s"], ["--time_based=1", "--directory=/f"]),
-    (JOB._replace(ramp=2.0), ["--ramp_time=2s"], []),
+    (JOB._replace(rw="read", file="/f/cold/data.0"), ["--filename=/f/cold/data.0", "--readonly", "--runtime=5000ms"], ["--time_based=1", "--directory=/f"]),
+    (JOB._replace(seconds=0.5), ["--runtime=500ms"], []),
+    (JOB._replace(ramp=2.0), ["--ramp_time=2000ms"], []),
 ]
 
 
