@@ -144,6 +144,8 @@ def actions(summary: Summary) -> Iterator[str]:
         again = f"nodectl verify {shlex.join(summary.inventory)}"  # all of them: a pair has two ends
         yield f"<li>When what is named above is mended, prove it again: <code>{_text(again)}</code></li>"
     yield from (f"<li>Waived on {_text(name)}: {_text(said)}</li>" for name, said in _waivers(summary)[:ROWS_MOST])
+    if summary.warnings:
+        yield f'<li><a href="#warnings">{len(summary.warnings)} warning{"s" if len(summary.warnings) > 1 else ""}</a> at the end of this page</li>'
     simulated = sum(len(host.simulated) for host in summary.hosts.values())
     if simulated:
         every = sum(len(host.checks) for host in summary.hosts.values())

@@ -129,6 +129,52 @@ def test_of_a_check_made_twice_the_worst_counts() -> None:
     assert (change.kind, change.after) == ("verdict", 5.0)
 
 
+def between(run_id: str, value: Any, **more: Any) -> Summary:
+    pair = {"hosts": ["n1", "n2"], "rail": "", "tool": "all_reduce", "bytes": 8, "unit": "B/s", "round": 1, "error": "", "value": value, **more}
+    return fold([Event("run.start", 1.0, "", {"command": "verify", "run_id": run_id}), Event("pair", 1.0, "", pair)])
+
+
+@pytest.mark.parametrize(("before", "after", "said"), [
+    (between("a", 100.0), between("b", 40.0), ["60 % slower"]),
+    (between("a", 100.0), between("b", 40.0, hosts=["n2", "n1"]), ["60 % slower"]),
+    (between("a", 1e-6, unit="s"), between("b", 4e-6, unit="s"), ["75 % slower"]),
+    (between("a", 100.0), between("b", 97.0), []),
+    (between("a", 100.0), between("b", None), []),
+    (between("a", 100.0), between("b", 1.0, unit="s"), []),
+    (between("a", 100.0), between("b", 1.0, tool="ib_write_bw"), []),
+    (between("a", 100.0), between("b", 1.0, hosts=["n1", "n3"]), []),
+    (between("a", 100.0), between("b", 1.0, hosts="n1"), []),
+])
+def test_pairs(before: Summary, after: Summary, said: list[str]) -> None:
+    changes = compare(before, after).changes
+    assert [moved(change) for change in changes] == said
+    assert [change.host for change in changes] == ["n1 <-> n2"] * len(said)
+
+
+def test_of_a_pair_measured_again_the_best_counts() -> None:
+    before, after = between("a", 100.0), between("b", 20.0)
+    after.pairs.append({**after.pairs[0], "value": 99.0})
+    after.pairs.append({**after.pairs[0], "value": 30.0})
+    assert compare(before, after).changes == []
+
+
+def swept(run_id: str, *busbw: Any, **more: Any) -> Summary:
+    rows = [{"bytes": 2**place, "busbw": value, "in_place": False} for place, value in enumerate(busbw)]
+    return fold([Event("run.start", 1.0, "", {"run_id": run_id}), Event("sweep", 1.0, "", {"hosts": ["n1", "n2"], "op": "all_reduce", "dtype": "float32", "redop": "sum", "rows": rows, **more})])
+
+
+@pytest.mark.parametrize(("before", "after", "said"), [
+    (swept("a", 1.0, 10.0, 100.0), swept("b", 1.0, 10.0, 50.0), ["busbw of all_reduce float32 sum, 4 B"]),
+    (swept("a", 1.0, 10.0), swept("b", 0.5, 5.0), ["busbw of all_reduce float32 sum, 1 B", "busbw of all_reduce float32 sum, 2 B"]),
+    (swept("a", 1.0), swept("b", 0.5, hosts=["n1", "n3"]), []),
+    (swept("a", 1.0), swept("b", 0.5, op="alltoall"), []),
+    (swept("a", None), swept("b", 0.5), []),
+    (swept("a", 1.0), swept("b", rows="none"), []),
+])
+def test_sweeps(before: Summary, after: Summary, said: list[str]) -> None:
+    assert [change.check for change in compare(before, after).changes] == said
+
+
 @given(st.floats(1e-6, 1e12), st.floats(1e-6, 1e12), st.sampled_from(["B/s", "s", "1/s"]), st.floats(0, 0.9))
 def test_there_and_back(one: float, other: float, unit: str, noise: float) -> None:
     """What got slower one way got faster the other way, or is noise both ways; a run beside itself has no change."""
