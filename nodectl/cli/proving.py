@@ -9,7 +9,7 @@ from nodectl.cli.session import Session
 from nodectl.diagnostics.model import Collector
 from nodectl.engine.options import Options
 from nodectl.engine.run import RunResult
-from nodectl.engine.targets import become_of, needed_become, target_of
+from nodectl.engine.targets import BadTarget, become_of, needed_become, target_of
 from nodectl.handoff.write import write_handoff
 from nodectl.lang.task import Become
 from nodectl.verify.ledger import NO_TERMS, Terms
@@ -28,6 +28,18 @@ def _node(host: str, variables: Mapping[str, Any], options: Options) -> Node:
     # Some probes read what only root may; where the inventory says `ansible_become: false` they say so instead of a value.
     root = become_of(Become(enabled=True), Become(), variables, options)
     return Node(host, target, variables, needed_become(target, root))
+
+
+def tell_targets(session: Session, result: RunResult, options: Options) -> None:
+    """Where each host of the run is, and what schedulers call it; also of hosts that were not reached: they are to be drained by that name."""
+    for host in result.status:
+        variables = result.variables(host)
+        try:
+            address = target_of(host, variables, remote_user=options.remote_user, private_key=options.private_key).address
+        except BadTarget:
+            continue
+        names = {key: str(variables.get(key) or "") for key in ("slurm_node_name", "kubernetes_node_name")}
+        session.tell("target", host, address=address, **names)
 
 
 def prove(session: Session, nodes: Sequence[Node], suite: Suite, terms: Terms = NO_TERMS) -> None:

@@ -33,11 +33,11 @@ def change(earlier: Pool, later: Pool) -> Change:
 
 
 def _drain(item: Excluded) -> str:
-    return shlex.join(["scontrol", "update", f"NodeName={slurm.name(item.host)}", "State=DRAIN", f"Reason={slurm.reason(item)}"])
+    return shlex.join(["scontrol", "update", f"NodeName={slurm.name(item)}", "State=DRAIN", f"Reason={slurm.reason(item)}"])
 
 
 def _taint(item: Excluded) -> str:
-    return shlex.join(["kubectl", "taint", "node", kubernetes.name(item.host), "--overwrite", f"{kubernetes.TAINT}={kubernetes.label(item.kind)}:NoSchedule"])
+    return shlex.join(["kubectl", "taint", "node", kubernetes.name(item), "--overwrite", f"{kubernetes.TAINT}={kubernetes.label(item.kind)}:NoSchedule"])
 
 
 # Formats in which a node is taken out by a command. Of the others it is enough that the new files do not name it.

@@ -31,8 +31,12 @@ def kubernetes(pool: Pool) -> Artefact:
     nodes: list[dict[str, Any]] = []
     refused = {}
     wanted: list[HandedNode | Excluded] = [*pool.nodes, *pool.excluded]
+    taken: set[str] = set()
     for one in wanted:
         try:
+            if name(one) in taken:
+                raise Inexpressible(f"Kubernetes would know two nodes as {name(one)}")
+            taken.add(name(one))
             nodes.append(_proven(one, pool.run_id) if isinstance(one, HandedNode) else _excluded(one, pool.run_id))
         except Inexpressible as error:
             refused[one.host] = str(error)
@@ -41,8 +45,9 @@ def kubernetes(pool: Pool) -> Artefact:
     return Artefact({"kubernetes/nodes.yaml": head + documents, "kubernetes/apply.sh": script(nodes, pool.run_id)}, refused)
 
 
-def name(host: str) -> str:
-    """The host as a node's name. Raises Inexpressible."""
+def name(item: HandedNode | Excluded) -> str:
+    """The node's name in Kubernetes. Raises Inexpressible."""
+    host = item.names.kubernetes or item.host
     if not _NAME.fullmatch(host):
         raise Inexpressible(f"{host!r} is not a node name of Kubernetes: small letters, digits, - and dots, a letter or a digit at either end of each part")
     return host
@@ -56,17 +61,17 @@ def label(text: str) -> str:
 def _proven(node: HandedNode, run_id: str) -> dict[str, Any]:
     labels = {VERDICT: node.verdict, RUN: label(run_id), FABRIC: label(node.fabric), GPU: label(node.machine.gpu_type) if node.gpus else ""}
     waivers = json.dumps([vars(waiver) for waiver in node.waivers], ensure_ascii=False) if node.waivers else ""
-    return _node(node.host, labels, {WAIVERS: waivers}, [])
+    return _node(name(node), labels, {WAIVERS: waivers}, [])
 
 
 def _excluded(item: Excluded, run_id: str) -> dict[str, Any]:
     kind = label(item.kind)
     taints = [{"key": TAINT, "value": kind, "effect": "NoSchedule"}]
-    return _node(item.host, {VERDICT: kind, RUN: label(run_id)}, {REASON: _printable(item.sentence)[:REASON_MOST]}, taints)
+    return _node(name(item), {VERDICT: kind, RUN: label(run_id)}, {REASON: _printable(item.sentence)[:REASON_MOST]}, taints)
 
 
 def _node(host: str, labels: Mapping[str, str], annotations: Mapping[str, str], taints: list[dict[str, str]]) -> dict[str, Any]:
-    metadata = {"name": name(host), "labels": _said(labels), "annotations": _said(annotations)}
+    metadata = {"name": host, "labels": _said(labels), "annotations": _said(annotations)}
     said = {key: value for key, value in metadata.items() if value}
     return {"apiVersion": "v1", "kind": "Node", "metadata": said, "spec": {"taints": taints} if taints else {}}
 

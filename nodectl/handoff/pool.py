@@ -22,6 +22,17 @@ class Waived:
 
 
 @dataclass(frozen=True)
+class Names:
+    """What schedulers call the host: ``slurm_node_name`` and ``kubernetes_node_name`` of the inventory, "" where they call it like the inventory."""
+
+    slurm: str = ""
+    kubernetes: str = ""
+
+
+NO_NAMES = Names()
+
+
+@dataclass(frozen=True)
 class HandedNode:
     """One node that passed, or whose every other verdict the user waived beforehand (``waivers`` names them).
 
@@ -45,6 +56,7 @@ class HandedNode:
     fabric: str = ""
     machine: Machine = UNKNOWN_MACHINE
     waivers: tuple[Waived, ...] = ()
+    names: Names = NO_NAMES
 
     @property
     def verdict(self) -> str:
@@ -55,13 +67,14 @@ class HandedNode:
 class Excluded:
     """One node that is left out. ``kind``: failed, unknown, unreachable, lost, task_failed, stopped, not_verified.
 
-    ``address`` is where it was asked, "" where this run never came to describe it.
+    ``address`` is where it was asked, "" where the run does not say.
     """
 
     host: str
     kind: str
     reasons: tuple[str, ...]
     address: str = ""
+    names: Names = NO_NAMES
 
     @property
     def sentence(self) -> str:
@@ -93,6 +106,7 @@ class _Seen:
     """What the events said of one host so far."""
 
     node: Mapping[str, Any] | None = None
+    target: Mapping[str, Any] = field(default_factory=dict)
     verdict: str = ""
     reasons: list[str] = field(default_factory=list)
     away: str = ""
@@ -124,14 +138,15 @@ def pool_of(events: Sequence[Event]) -> Pool:
 
 def without(pool: Pool, host: str, why: str) -> Pool:
     """The pool without a node that passed and still cannot be handed off."""
-    address = next((node.address for node in pool.nodes if node.host == host), "")
-    left_out = Excluded(host, "unknown", (f"it passed, but cannot be handed off: {why}",), address)
+    kind, reasons = "unknown", (f"it passed, but cannot be handed off: {why}",)
+    known = next((node for node in pool.nodes if node.host == host), None)
+    left_out = Excluded(host, kind, reasons, known.address, known.names) if known else Excluded(host, kind, reasons)
     return replace(pool, nodes=tuple(node for node in pool.nodes if node.host != host), excluded=(*pool.excluded, left_out))
 
 
 def _with(pool: Pool, host: str, one: _Seen) -> Pool:
     try:
-        node = replace(_handed(host, one.node or {}), waivers=_waivers(one) if one.verdict == "skipped" else ())
+        node = replace(_handed(host, one.node or {}), waivers=_waivers(one) if one.verdict == "skipped" else (), names=_names(one.target))
         return replace(pool, nodes=(*pool.nodes, node))
     except ValueError as error:
         return without(pool, host, str(error))
@@ -140,6 +155,8 @@ def _with(pool: Pool, host: str, one: _Seen) -> Pool:
 def _note(one: _Seen, event: Event) -> None:
     if event.kind == "node":
         one.node = event.data
+    elif event.kind == "target":
+        one.target = event.data
     elif event.kind == "check":
         one.checks.append(event.data)
     elif event.kind == "verdict":
@@ -171,9 +188,13 @@ def _waivers(one: _Seen) -> tuple[Waived, ...]:
 
 
 def _excluded(host: str, one: _Seen) -> Excluded:
-    described = (one.node or {}).get("address")
+    described = (one.node or {}).get("address") or one.target.get("address")
     kind, reasons = _why_not(one)
-    return Excluded(host, kind, reasons, described if isinstance(described, str) else "")
+    return Excluded(host, kind, reasons, described if isinstance(described, str) else "", _names(one.target))
+
+
+def _names(target: Mapping[str, Any]) -> Names:
+    return Names(str(target.get("slurm_node_name") or ""), str(target.get("kubernetes_node_name") or ""))
 
 
 def _why_not(one: _Seen) -> tuple[str, tuple[str, ...]]:

@@ -33,20 +33,12 @@ _HEAD = """# Nodes of nodectl's run {run}: {proven} proven, {excluded} excluded.
 
 def slurm(pool: Pool) -> Artefact:
     """nodes.conf, gres.conf and apply.sh. Excluded nodes stand in nodes.conf as drained, with the reason."""
-    lines: dict[str, tuple[str, str]] = {}
     refused: dict[str, str] = {}
-    hostnames: dict[str, str] = {}
-    for node in pool.nodes:
-        try:
-            line = _proven(node, hostnames)
-            lines[node.host] = line, _gres(node)
-            hostnames[node.machine.hostname.partition(".")[0] or node.host] = node.host
-        except Inexpressible as error:
-            refused[node.host] = str(error)
-    left_out = []
+    lines = _lines_of_proven(pool.nodes, refused)
+    left_out: list[tuple[str, str, str]] = []
     for item in pool.excluded:
         try:
-            left_out.append((item, _excluded(item)))
+            left_out.append((name(item), reason(item), _excluded(item)))
         except Inexpressible as error:
             refused[item.host] = str(error)
     head = _HEAD.format(run=_safe(pool.run_id) or "without a name", proven=len(lines), excluded=len(left_out), path="/path/to/nodes.conf")
@@ -54,23 +46,44 @@ def slurm(pool: Pool) -> Artefact:
     set_line = [f"NodeSet=proven Nodes={','.join(lines)}"] if lines else []
     gres = [line for _, line in lines.values() if line]
     files = {
-        "slurm/nodes.conf": head + "".join(f"{line}\n" for line in [*_waived(pool, lines), *nodes, *(line for _, line in left_out), *set_line]),
+        "slurm/nodes.conf": head + "".join(f"{line}\n" for line in [*_waived(pool, refused), *nodes, *(line for *_, line in left_out), *set_line]),
         "slurm/gres.conf": "# GPUs of the proven nodes. Beside slurm.conf, as gres.conf.\n" + "".join(f"{line}\n" for line in gres),
-        "slurm/apply.sh": script(list(lines), [(item.host, reason(item)) for item, _ in left_out], pool.run_id),
+        "slurm/apply.sh": script(list(lines), [(host, why) for host, why, _ in left_out], pool.run_id),
     }
     return Artefact(files, refused)
 
 
-def _waived(pool: Pool, hosts: Container[str]) -> list[str]:
+def _lines_of_proven(nodes: Sequence[HandedNode], refused: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """(line of nodes.conf, line of gres.conf) by Slurm's name; whoever has none goes into ``refused``."""
+    lines: dict[str, tuple[str, str]] = {}
+    hostnames: dict[str, str] = {}
+    for node in nodes:
+        try:
+            called = name(node)
+            if called in lines:
+                raise Inexpressible(f"Slurm would know two nodes as {called}")
+            lines[called] = _proven(node, hostnames), _gres(node)
+            hostnames[_short(node) or called] = node.host
+        except Inexpressible as error:
+            refused[node.host] = str(error)
+    return lines
+
+
+def _short(node: HandedNode) -> str:
+    return node.machine.hostname.partition(".")[0]
+
+
+def _waived(pool: Pool, refused: Container[str]) -> list[str]:
     """Comments; one that ended in a backslash would swallow the line after it."""
     return [
         _safe(f"# {node.host}: {waiver.check} waived by {waiver.who} until {waiver.until}: {waiver.why}").replace("\\", "/")
-        for node in pool.nodes if node.host in hosts for waiver in node.waivers
+        for node in pool.nodes if node.host not in refused for waiver in node.waivers
     ]
 
 
-def name(host: str) -> str:
-    """The host as Slurm's node name. Raises Inexpressible."""
+def name(item: HandedNode | Excluded) -> str:
+    """Slurm's node name. Raises Inexpressible."""
+    host = item.names.slurm or item.host
     if not _NAME.fullmatch(host):
         raise Inexpressible(f"{host!r} is not a node name of Slurm: letters, digits, dots, - and _, at most 64 of them")
     if host.lower() in _TAKEN:
@@ -97,16 +110,16 @@ def _proven(node: HandedNode, hostnames: dict[str, str]) -> str:
     machine = node.machine
     if machine.error or not machine.cpus or not machine.memory:
         raise Inexpressible(f"its processors and memory are not known: {machine.error or 'it did not say'}")
-    words = [f"NodeName={name(node.host)}"]
-    hostname = machine.hostname.partition(".")[0]
-    if hostname and hostname != node.host:
+    called, hostname = name(node), _short(node)
+    words = [f"NodeName={called}"]
+    if hostname and hostname != called:
         if not _NAME.fullmatch(hostname):
             raise Inexpressible(f"its host name is {hostname!r}, which slurm.conf cannot hold")
         words.append(f"NodeHostname={hostname}")
     if hostname in hostnames:
         raise Inexpressible(f"it calls itself {hostname}, and so does {hostnames[hostname]}: slurmd could not tell which line is its own")
     address = node.fabric_address if node.connection == "local" else node.address
-    if address != node.host:
+    if address != called:
         words.append(f"NodeAddr={_address(address)}")
     words.append(f"CPUs={machine.cpus}")
     if machine.sockets * machine.cores_per_socket * machine.threads_per_core == machine.cpus:
@@ -126,8 +139,8 @@ def _address(address: str) -> str:
 def _excluded(item: Excluded) -> str:
     """As a comment where this run never learned an address: slurmctld would wait for a name that may not resolve, at every start."""
     known = bool(_ADDRESS.fullmatch(item.address))
-    address = [f"NodeAddr={item.address}"] if known and item.address != item.host else []
-    line = " ".join([f"NodeName={name(item.host)}", *address, "State=DRAIN", f'Reason="{reason(item)}"'])
+    address = [f"NodeAddr={item.address}"] if known and item.address != name(item) else []
+    line = " ".join([f"NodeName={name(item)}", *address, "State=DRAIN", f'Reason="{reason(item)}"'])
     return line if known else f"# (no address is known) {line}"
 
 
@@ -136,12 +149,12 @@ def _gres(node: HandedNode) -> str:
     if not node.gpus:
         return ""
     if node.machine.gpu_model.startswith("AMD"):
-        return f"NodeName={node.host} AutoDetect=rsmi Name=gpu Type={node.machine.gpu_type}"
+        return f"NodeName={name(node)} AutoDetect=rsmi Name=gpu Type={node.machine.gpu_type}"
     found = [re.fullmatch(r"/dev/nvidia(\d+)", path) for path in node.machine.gpu_files]
     numbers = [int(match[1]) for match in found if match]
     if len(numbers) != node.gpus:
         raise Inexpressible(f"torch sees {node.gpus} GPUs and there are {len(numbers)} files /dev/nvidiaN: no line of gres.conf would be true")
-    return f"NodeName={node.host} Name=gpu Type={node.machine.gpu_type} File=/dev/nvidia{_ranges(numbers)}"
+    return f"NodeName={name(node)} Name=gpu Type={node.machine.gpu_type} File=/dev/nvidia{_ranges(numbers)}"
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -14,6 +14,7 @@ Kinds and their data (``host`` is the inventory name, "" where it is about the r
     handlers.pending  handlers
     progress      stage, text; where a step over several nodes begins also hosts (who is at work) and bound (s, at most)
     warning       text, origin
+    target        address, slurm_node_name, kubernetes_node_name   (each host, reached or not; "" where the inventory gives no other name)
     suite         name, text, floors, waivers, today, settings (variables by host)   (at the start of a verification: what it is judged by)
     reading       step, repetition (number, of how many), measurements, expectations   (exactly what the judge was given: `verify --replay` judges it again)
     sweep         hosts, op, dtype, redop ("" where nothing is reduced), root (-1: none), backend, ranks (how many), nproc (of each host),

@@ -196,6 +196,7 @@ def test_what_is_not_proven_is_not_handed_off(command: list[str], place: Path, c
     assert "handed off: no node (world size 0); left out: here" in out
     assert list(json.loads((place / "r" / "handoff" / "excluded.json").read_text())) == ["here"]
     assert not (place / "r" / "handoff" / "torchrun.sh").exists()
+    assert [event.host for event in read_journal(place / "r" / "events.jsonl") if event.kind == "target"] == ["here"]
 
 
 def test_a_rehearsal_neither_verifies_nor_hands_off(place: Path) -> None:

@@ -19,7 +19,7 @@ from nodectl.cli.hide import hidden_argv
 from nodectl.cli.loading import inventory_secrets
 from nodectl.cli.main import run
 from nodectl.cli.options import Asked, connection_options, read_options, rehearsal_options, task_options
-from nodectl.cli.proving import nodes_of, prove
+from nodectl.cli.proving import nodes_of, prove, tell_targets
 from nodectl.cli.session import Session, make_run_folder
 from nodectl.diagnostics.model import Collector, Diagnostic, Mistakes
 from nodectl.engine.options import Options
@@ -232,6 +232,17 @@ def test_without_a_node_nothing_is_measured_and_the_handoff_says_why(place: Path
     summary = fold(read_journal(place / "r" / "events.jsonl"))
     assert (summary.handoff["hosts"], summary.handoff["world_size"], int(summary.exit_code)) == ([], 0, 4)
     assert json.loads((place / "r" / "handoff" / "excluded.json").read_text())["n1"]["kind"] == "unreachable"
+
+
+def test_where_each_host_is_and_what_it_is_called_is_said_also_of_hosts_that_were_not_reached(place: Path) -> None:
+    status: Any = {"n1": "ok", "n2": "unreachable", "n3": "failed"}
+    variables: dict[str, dict[str, Any]] = {"n1": {"ansible_host": "10.0.0.1", "slurm_node_name": "gpu-1"}, "n2": {"kubernetes_node_name": None}, "n3": {"ansible_connection": "winrm"}}
+    with session(place, command="bootstrap") as one:
+        tell_targets(one, RunResult(status, lambda host: variables[host]), Options(remote_user=""))
+    told = [(event.host, event.data) for event in read_journal(place / "r" / "events.jsonl") if event.kind == "target"]
+    assert told == [
+        ("n1", {"address": "10.0.0.1", "slurm_node_name": "gpu-1", "kubernetes_node_name": ""}), ("n2", {"address": "n2", "slurm_node_name": "", "kubernetes_node_name": ""}),
+    ]
 
 
 # -- crashes

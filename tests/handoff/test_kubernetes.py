@@ -175,3 +175,15 @@ def test_gpus_without_a_known_name_and_reasons_without_an_end() -> None:
     odd, bad = nodes_of(node("n1", machine=machine("n1", sku="", gpu_model="")), verdict("n1"), verdict("n2", "fail", "x" * 100_000))
     assert odd["metadata"]["labels"]["nodectl/gpu"] == "gpu"
     assert len(bad["metadata"]["annotations"]["nodectl/reason"]) == REASON_MOST
+
+
+def test_the_inventorys_own_word_for_a_node_in_kubernetes() -> None:
+    def named(host: str, name: str) -> Event:
+        return Event("target", 0.5, host, {"address": "192.0.2.9", "slurm_node_name": "", "kubernetes_node_name": name})
+
+    events = [named("N1", "ip-10-0-0-1.ec2.internal"), named("n2", "--all"), named("n3", "ip-10-0-0-1.ec2.internal"), Event("node", 1.0, "N1", node("n1").data), verdict("N1")]
+    artefact = kubernetes(pool_of([*events, verdict("n2", "fail"), verdict("n3", "fail")]))
+    assert [one["metadata"]["name"] for one in yaml.safe_load_all(artefact.files["kubernetes/nodes.yaml"]) if one] == ["ip-10-0-0-1.ec2.internal"]
+    assert set(artefact.refused) == {"n2", "n3"}
+    assert "two nodes as ip-10-0-0-1.ec2.internal" in artefact.refused["n3"]
+    assert "--all" not in artefact.files["kubernetes/apply.sh"]

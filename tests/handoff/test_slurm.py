@@ -220,3 +220,34 @@ def test_the_name_of_a_run_stays_in_its_comment(run_id: str, tmp_path: Path) -> 
     assert all(line.startswith("#") for line in artefact.files["slurm/nodes.conf"].splitlines()[:4])
     assert [line for line in artefact.files["slurm/apply.sh"].splitlines() if line.startswith(("rm", "$"))] == []
     assert artefact.files["slurm/apply.sh"].count("resume n1") == 1
+
+
+def named(host: str, **names: str) -> Event:
+    return Event("target", 0.5, host, {"address": f"192.0.2.{host[1:]}", "slurm_node_name": "", "kubernetes_node_name": "", **names})
+
+
+def test_the_inventorys_own_word_for_a_node_in_slurm_holds_everywhere() -> None:
+    events = [named("n1", slurm_node_name="gpu-1"), named("n2", slurm_node_name="gpu-2"), node("n1", machine=machine("gpu-1")), verdict("n1"), verdict("n2", "fail", "slow")]
+    artefact = made(*events)
+    assert line_of(artefact, "gpu-1").startswith("NodeName=gpu-1 NodeAddr=192.0.2.1 CPUs=64 ")
+    assert line_of(artefact, "gpu-2") == 'NodeName=gpu-2 NodeAddr=192.0.2.2 State=DRAIN Reason="nodectl: failed: slow"'
+    assert artefact.files["slurm/gres.conf"].splitlines()[1].startswith("NodeName=gpu-1 ")
+    assert "NodeSet=proven Nodes=gpu-1\n" in artefact.files["slurm/nodes.conf"]
+    assert [line for line in artefact.files["slurm/apply.sh"].splitlines() if line.startswith(("drain ", "resume "))] == ["drain gpu-2 'nodectl: failed: slow'", "resume gpu-1"]
+
+
+@pytest.mark.parametrize("word", ["ALL", "default", "a b", "x[1-9]", "-x", "x\nNodeName=y", "n" * 65])
+def test_a_word_of_the_inventory_is_held_to_the_same_rules(word: str) -> None:
+    artefact = made(named("n1", slurm_node_name=word), node("n1"), verdict("n1"), named("n2", slurm_node_name=word), verdict("n2", "fail"))
+    assert set(artefact.refused) == {"n1", "n2"}
+    assert not any(word in line.split("=")[-1] for text in artefact.files.values() for line in text.splitlines() if line.startswith(("NodeName", "NodeSet", "drain ", "resume ")))
+
+
+def test_one_word_for_two_nodes_is_the_first_ones() -> None:
+    artefact = made(named("n1", slurm_node_name="x"), named("n2", slurm_node_name="x"), node("n1"), verdict("n1"), node("n2"), verdict("n2"))
+    assert artefact.refused == {"n2": "Slurm would know two nodes as x"}
+
+
+def test_a_node_that_was_never_reached_is_drained_where_the_inventory_says_it_is() -> None:
+    artefact = made(named("n1"), Event("host.unreachable", 1.0, "n1", {"reason": "no route"}))
+    assert line_of(artefact, "n1") == 'NodeName=n1 NodeAddr=192.0.2.1 State=DRAIN Reason="nodectl: unreachable: no route"'

@@ -9,7 +9,7 @@ import click
 
 from nodectl.cli.options import connection_options, listing_options, rehearsal_options, run_dir_option, task_options
 from nodectl.cli.playing import read
-from nodectl.cli.proving import nodes_of, prove, read_suite
+from nodectl.cli.proving import nodes_of, prove, read_suite, tell_targets
 from nodectl.cli.terms import read_terms
 from nodectl.diagnostics.model import Collector
 from nodectl.shipped import shipped
@@ -43,5 +43,6 @@ def command(hosts: tuple[str, ...], playbook: Path | None, suite: str, run_dir: 
     with playing.session(run_dir) as session:
         result = playing.play(session)
         if not playing.asked.options.check:
+            tell_targets(session, result, playing.asked.options)
             prove(session, nodes_of(result, playing.asked.options), wanted, terms)
     return session.exit_code

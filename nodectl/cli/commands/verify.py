@@ -14,7 +14,7 @@ from nodectl.cli.adopting import adopt
 from nodectl.cli.hide import hidden_argv
 from nodectl.cli.loading import check_targets, inventory_secrets
 from nodectl.cli.options import connection_options, read_options, run_dir_option
-from nodectl.cli.proving import nodes_of, prove, read_suite
+from nodectl.cli.proving import nodes_of, prove, read_suite, tell_targets
 from nodectl.cli.replaying import evidence_in, replayed
 from nodectl.cli.session import Session, make_run_folder
 from nodectl.cli.terms import read_terms
@@ -52,6 +52,7 @@ def command(
     with Session(make_run_folder(run_dir), asked.limits, asked.view, [*asked.secrets, *inventory_secrets(inventory)], **about) as session:
         # Facts are part of a node's variables: addresses, interfaces and GPUs are read anew, not believed.
         result = run_playbook(one_task("setup", {}, "all", "Facts"), inventory, asked.options, session.connections, session.emit)
+        tell_targets(session, result, asked.options)
         prove(session, nodes_of(result, asked.options), wanted, terms)
     if adopting:
         adopt(evidence_in(session.folder))
