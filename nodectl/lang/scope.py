@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from types import GeneratorType
 from typing import Any, Protocol
 
 import jinja2
@@ -12,7 +13,7 @@ from jinja2.utils import missing
 
 from nodectl.lang.plain import data, ended, joined, needed, sealed
 from nodectl.lang.secrets import SecretText, hidden
-from nodectl.lang.template_error import FAULTS, TemplateError, UndefinedName, explained, short
+from nodectl.lang.template_error import FAULTS, TemplateError, UndefinedName, explained, line_of, placed, short
 from nodectl.lang.undefined import Broken, Missing, UndefinedUse
 from nodectl.lang.unsafe import Settled, SettledList
 from nodectl.wire.secret import Secret
@@ -123,24 +124,29 @@ class Scope:
             return condition
         return data(self.text(condition) if self.templar.is_template(condition) else self.expression(condition))
 
-    def run(self, template: jinja2.Template, source: str) -> Any:
-        """The native value of one compiled template."""
+    def run(self, template: jinja2.Template, source: str, lines: int | None = None) -> Any:
+        """The native value of one compiled template. ``source`` is its text, or with ``lines`` the name of its file, which has so many lines before it."""
+
+        def where(error: Exception) -> str:
+            return source if lines is None else placed(source, line_of(template, error), lines)
+
         context = template.new_context()
         assert isinstance(context, ScopeContext)
         context.scope = self
         try:
-            value = sealed(joined(template.root_render_func(context)))
+            pieces = template.root_render_func(context)
+            value = sealed(joined(pieces if lines is None else _traced(pieces, template)))
             return hidden(value, self.secrets) if self.secrets else value
         except (TemplateError, UndefinedUse):
             raise
         except jinja2.UndefinedError as error:
             raise UndefinedName(error.message or "something undefined was used") from None
         except jinja2.TemplateNotFound as error:
-            raise TemplateError(f"template file '{error.name}' not found, wanted by {short(source)}") from None
+            raise TemplateError(f"template file '{error.name}' not found, wanted by {short(where(error))}") from None
         except jinja2.TemplateError as error:
-            raise TemplateError(f"{error.message} in {short(source)!r}") from None
+            raise TemplateError(f"{error.message} in {short(where(error))!r}") from None
         except FAULTS as error:
-            raise explained(error, source) from None
+            raise explained(error, where(error)) from None
 
     def undefined(self, use: UndefinedUse, source: str = "") -> UndefinedName:
         """The error for a person: what is undefined, and the nearest name that is not."""
@@ -170,6 +176,15 @@ class Scope:
 
     def _render_text(self, text: str) -> str:
         return self.templar.rendered_file(text, self, "template")
+
+
+def _traced(pieces: Iterator[Any], template: jinja2.Template) -> Iterator[Any]:
+    """The same; something undefined among them fails while it is still known which line gave it."""
+    for piece in pieces:
+        if isinstance(piece, Missing):
+            frame = pieces.gi_frame if isinstance(pieces, GeneratorType) else None
+            raise UndefinedUse(piece, template.get_corresponding_lineno(frame.f_lineno) if frame else 0)
+        yield piece
 
 
 class Rendered(Mapping[str, Any]):

@@ -25,7 +25,7 @@ from nodectl.lang.environment import FileEnvironment, TextEnvironment
 from nodectl.lang.plain import data, ended, text_of
 from nodectl.lang.scope import Lookup, Scope
 from nodectl.lang.secrets import SecretText, reveal
-from nodectl.lang.template_error import FAULTS, TemplateError
+from nodectl.lang.template_error import FAULTS, TemplateError, line_of, placed
 from nodectl.lang.undefined import UndefinedUse
 from nodectl.lang.unsafe import Unsafe, has_template
 
@@ -110,15 +110,16 @@ class Templar:
         body, overrides = _header(text)
         if not overrides and not has_template(body):
             return body
+        template, before = None, 0 if body is text else 1
         try:
             template = self._own_environment(scope, overrides).from_string(body) if overrides or _BRINGS.search(body) else self._compiled_file(body)
-            value = scope.run(template, source)
+            value = scope.run(template, source, before)
             plain = text_of(ended(reveal(data(value)), body))
             return SecretText(plain) if isinstance(value, SecretText) else plain
         except jinja2.TemplateSyntaxError as error:
-            raise TemplateError(f"{source}:{error.lineno}: {error.message}") from None
+            raise TemplateError(f"{placed(source, error.lineno, before)}: {error.message}") from None
         except UndefinedUse as use:
-            raise scope.undefined(use, source) from None
+            raise scope.undefined(use, placed(source, (use.line or line_of(template, use)) if template else 0, before)) from None
 
     def _own_environment(self, scope: Scope, overrides: dict[str, Any]) -> FileEnvironment:
         """For one rendering: other options of Jinja, and other files (include, import, extends) found where the lookup looks."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import jinja2
+
 from nodectl.lang import filters
 
 # What an expression over user data can raise besides Jinja's own errors.
@@ -21,6 +23,21 @@ class TemplateError(Exception):
 
 class UndefinedName(TemplateError):
     """A name or attribute that does not exist was used."""
+
+
+def line_of(template: jinja2.Template, error: BaseException) -> int:
+    """The line of the template in which ``error`` was raised; 0 where that was somewhere else. (Jinja knows which of its lines made which code.)"""
+    line, step = 0, error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_globals is template.root_render_func.__globals__:
+            line = template.get_corresponding_lineno(step.tb_lineno)
+        step = step.tb_next
+    return line
+
+
+def placed(source: str, line: int, before: int = 0) -> str:
+    """`file:line`; the name alone where the line is not known."""
+    return f"{source}:{line + before}" if line else source
 
 
 def explained(error: BaseException, source: str) -> TemplateError:

@@ -9,11 +9,12 @@ from jinja2.utils import missing
 
 
 class UndefinedUse(UndefinedError):
-    """Something undefined was used; carries it, so that the nearest name can be told."""
+    """Something undefined was used; carries it, so that the nearest name can be told. ``line`` of its template, 0 where only the traceback knows."""
 
-    def __init__(self, undefined: Missing) -> None:
+    def __init__(self, undefined: Missing, line: int = 0) -> None:
         super().__init__(undefined.said)
         self.undefined = undefined
+        self.line = line
 
 
 class Missing(StrictUndefined):

@@ -193,7 +193,7 @@ def test_template_files_take_options_from_their_first_line() -> None:
 def test_template_files_name_themselves_in_errors() -> None:
     with pytest.raises(TemplateError, match=r"a\.j2:3: "):
         TEMPLAR.render_file("x\n\n{{ one \n", VARIABLES, "a.j2")
-    with pytest.raises(UndefinedName, match=r"a\.j2: 'pakages' is undefined \(did you mean 'packages'\?\)"):
+    with pytest.raises(UndefinedName, match=r"a\.j2:1: 'pakages' is undefined \(did you mean 'packages'\?\)"):
         TEMPLAR.render_file("{{ pakages }}\n", VARIABLES, "a.j2")
 
 
@@ -220,3 +220,25 @@ PIECES = st.sampled_from(["{{ ", " }}", "{% if ", " %}", "{% endif %}", "one", "
 def test_any_text_gives_a_value_or_a_template_error(text: str) -> None:
     with suppress(TemplateError):
         TEMPLAR.render(text, VARIABLES)
+
+
+LINES = [
+    ("a\n{{ nope }}\n", "f.j2:2: 'nope' is undefined"),
+    ("#jinja2: trim_blocks:False\na\n{{ nope }}\n", "f.j2:3: 'nope' is undefined"),
+    ("{% for x in [1, 2] %}\n{{ x }}\n{{ nope.a }}\n{% endfor %}", "f.j2:3: 'nope' is undefined"),
+    ("\n{% if nope %}{% endif %}", "f.j2:2: 'nope' is undefined"),
+    ("\n\n{% for x in nope %}{% endfor %}", "f.j2:3: 'nope' is undefined"),
+    ("{% macro m(a) %}\n{{ a.b }}\n{% endmacro %}\n{{ m({}) }}", "f.j2:2: "),
+    ("a\n{{ 1 + [] }}\n", "'f.j2:2'"),
+    ("a\nb\n{{ 'x' | from_json }}\n", "f.j2:3"),
+    ("a\n{{ x ", "f.j2:2: "),
+    ("#jinja2: trim_blocks:False\na\n{{ x ", "f.j2:3: "),
+    ("a\n{{ held }}\n", "f.j2:2: 'nope' is undefined, needed by 'held'"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), LINES)
+def test_what_goes_wrong_in_a_file_has_its_line(text: str, said: str) -> None:
+    with pytest.raises(TemplateError) as error:
+        Templar().render_file(text, {"held": "{{ nope }}"}, "f.j2")
+    assert said in error.value.message
