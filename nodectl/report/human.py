@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ RULE = 79
 TAIL = 20
 # Characters of one of these lines: several terminal lines, for a compiler's command; a megabyte without a line end stays in the journal.
 WIDEST = 1000
+# Names in one line of the ending. The whole lists are in report.json and in the handoff.
+NAMES_MOST = 16
 # Keys of a result that other parts of the output show, or that only say what the status says.
 QUIET_KEYS = frozenset({"changed", "failed", "skipped", "diff", "warnings", "ansible_facts", "invocation"})
 
@@ -286,8 +288,8 @@ def ending(summary: Summary, folder: Path) -> list[Text]:
     lines = [Text()]
     if summary.handoff:
         hosts, excluded = summary.handoff.get("hosts"), summary.handoff.get("excluded")
-        names = ", ".join(map(str, hosts) if isinstance(hosts, list) else []) or "no node"
-        left_out = f"; left out: {', '.join(_excluded_name(item) for item in excluded)}" if excluded and isinstance(excluded, (dict, list)) else ""
+        names = listed(list(map(str, hosts)) if isinstance(hosts, list) else []) or "no node"
+        left_out = f"; left out: {listed([_excluded_name(item) for item in excluded])}" if excluded and isinstance(excluded, (dict, list)) else ""
         lines.append(Text(f"handed off: {names} (world size {summary.handoff.get('world_size', 0)}){left_out}"))
         lines.append(Text(f"handoff:    {summary.handoff.get('path', '')}"))
         lines += _refused(summary.handoff.get("refused"))
@@ -316,7 +318,7 @@ def _waived(summary: Summary) -> list[Text]:
     for name, host in summary.hosts.items():
         for said in host.waived:
             by_check.setdefault(said, []).append(name)
-    told = "; ".join(f"{said} on {', '.join(hosts)}" for said, hosts in by_check.items())
+    told = "; ".join(f"{said} on {listed(hosts)}" for said, hosts in by_check.items())
     return [Text(printable(f"waived:     {told}"), style="magenta")] if told else []
 
 
@@ -324,8 +326,13 @@ def _stand_ins(summary: Summary) -> list[Text]:
     names = sorted({name for host in summary.hosts.values() for name in host.simulated})
     if not names:
         return []
-    told = f"simulated:  {', '.join(names)}: measured on stand-ins for hardware (gloo, loop devices); the way is proven, the speed is not"
+    told = f"simulated:  {listed(names)}: measured on stand-ins for hardware (gloo, loop devices); the way is proven, the speed is not"
     return [Text(told, style="yellow")]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a line: of a thousand the first, and how many more."""
+    return ", ".join(names) if len(names) <= NAMES_MOST else f"{', '.join(names[:NAMES_MOST])} and {len(names) - NAMES_MOST} more"
 
 
 def _excluded_name(item: Any) -> str:

@@ -11,9 +11,10 @@ import pytest
 from rich.console import Console
 
 from nodectl.report.fold import HostSummary, Stats, fold
-from nodectl.report.human import TaskLog, View, diff_lines, recap_line, verdict_table, why
+from nodectl.report.human import NAMES_MOST, TaskLog, View, diff_lines, ending, listed, recap_line, verdict_table, why
 from nodectl.report.live import Live, console_for, show_closing
 from nodectl.wire.event import Event
+from tests.report.fleet import fleet
 
 
 def task(host: str, status: str, result: dict[str, Any] | None = None, **data: Any) -> Event:
@@ -231,3 +232,12 @@ def test_a_terminal_shows_who_is_busy() -> None:
 def test_formats_that_miss_a_node_are_said(refused: Any, lines: list[str]) -> None:
     text = closing([Event("handoff", 4.0, "", {"path": "/r/handoff", "hosts": ["n1"], "excluded": {}, "world_size": 1, "refused": refused})])
     assert [line for line in text.splitlines() if line.startswith("not in ")] == lines
+
+
+@pytest.mark.parametrize(("count", "end"), [(0, ""), (1, "n0"), (NAMES_MOST, f"n{NAMES_MOST - 1}"), (NAMES_MOST + 3, f"n{NAMES_MOST - 1} and 3 more")])
+def test_long_lists_of_names_are_counted(count: int, end: str) -> None:
+    assert listed([f"n{place}" for place in range(count)]).endswith(end)
+
+
+def test_the_ending_of_a_thousand_nodes_fits_on_a_screen(tmp_path: Path) -> None:
+    assert max(len(line.plain) for line in ending(fold(fleet(1000, checks=2, bad=40, rounds=1)), tmp_path)) < 600
