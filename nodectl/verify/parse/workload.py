@@ -144,8 +144,8 @@ def _unsupported(lines: Sequence[Mapping[str, Any]]) -> dict[int, str]:
     found: dict[int, str] = {}
     for record in lines:
         case = record.get("case")
-        if record.get("kind") == "unsupported" and _count(case) and case is not None:
-            found[case] = max(found.get(case, ""), str(record.get("reason") or "no reason was given"), key=lambda text: (not text.startswith("another"), text))
+        if record.get("kind") == "unsupported" and _count(case) and case is not None and found.get(case, "another").startswith("another"):
+            found[case] = str(record.get("reason") or "no reason was given")
     return found
 
 
