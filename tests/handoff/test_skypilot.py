@@ -10,6 +10,7 @@ import pytest
 
 from nodectl.handoff.pool import pool_of
 from nodectl.handoff.skypilot import skypilot
+from nodectl.handoff.ssh_config import ssh_config
 from nodectl.wire.event import Event
 from tests.handoff.consumers import ask, needs_consumers
 from tests.handoff.pool_events import node, start, verdict
@@ -59,10 +60,15 @@ POOLS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str, str, bool]]]] 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with keys; ssh takes ~ from the password file, so the names that need an ssh_config are not looked up there."""
+    """A home with keys, and with the line in its ssh_config that the pool's file asks for. ssh takes ~ from the password file, so it is told."""
     folder = tmp_path_factory.mktemp("sky")
     for name in ("key", "other"):
         (folder / name).write_text("not a key\n")
+    (folder / "ssh_config").write_text(ssh_config(pool_of([node("n1", port=2222), verdict("n1")])).replace("include ~/.ssh/config", ""))
+    (folder / "config").write_text(f"Include {folder}/ssh_config\n")
+    (folder / "bin").mkdir()
+    (folder / "bin/ssh").write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {folder}/config "$@"\n')
+    (folder / "bin/ssh").chmod(0o755)
     return folder
 
 
@@ -98,12 +104,9 @@ def test_its_own_loader_takes_the_pool(case: str, loaded: dict[str, Any], home: 
         assert all(by_name for *_, by_name in wanted)
         found = found[0]
     assert list(found) == ["nodectl"]
-    shown = [(host["ip"], host["user"], host["identity_file"], host["password"]) for host in found["nodectl"]]
-    # Its check for an ssh_config sees none in this home: then a bare name gets the pool's user and key.
-    keys = {"KEY": f"{home}/key", "HOME/other": f"{home}/other"}
-    assert [(ip, password) for ip, _, _, password in shown] == [(ip, "") for ip, *_ in wanted]
-    assert [(user, key) for (_, user, key, _), (*_, by_name) in zip(shown, wanted, strict=True) if not by_name] == [
-        (user, keys[key]) for _, user, key, by_name in wanted if not by_name
+    keys = {"": "", "KEY": f"{home}/key", "HOME/other": f"{home}/other"}
+    assert [(host["ip"], host["user"], host["identity_file"], host["password"], host["use_ssh_config"]) for host in found["nodectl"]] == [
+        (ip, user, keys[key], "", by_name) for ip, user, key, by_name in wanted
     ]
 
 
