@@ -52,4 +52,5 @@ def step_bound(step: SuiteStep, mounts: int, disks: int, nodes: int) -> float:
     if step.kind == "rdma":
         # Ports of all nodes; then each round, whose last measurement asks for a port and waits for both ends.
         return question + (step.option("rounds") + RETESTS + CONTESTED) * (step.deadline + PORT_DEADLINE + SERVER_ENDS + 3 * GRACE)
-    return (step.option("rounds") + RETESTS + CONTESTED + LOOKS) * group if step.kind == "pairs" else known.get(step.kind, question)
+    # One more where a slow node is asked which way it is slow.
+    return (step.option("rounds") + RETESTS + CONTESTED + 1 + LOOKS) * group if step.kind == "pairs" else known.get(step.kind, question)

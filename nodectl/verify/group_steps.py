@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from nodectl.verify.collective_step import collectives
+from nodectl.verify.directions import with_directions
 from nodectl.verify.gang import GangResult, Member, run_gang
 from nodectl.verify.gather import gather
 from nodectl.verify.narrow_step import narrowed, slow
@@ -44,6 +45,7 @@ def pairs(trial: Trial, step: SuiteStep) -> None:
     watch = PaceWatch()
     outcome = measure_pairs(members, step, fleet, ledger.tell, watch.gang, said=lambda data: ledger.say("pair", "", data))
     ledger.lose_all(outcome.gone, step.kind)
+    outcome.findings = with_directions(outcome.findings, [member for member in members if not ledger.lost(member.host)], step)
     for text in (*outcome.paths, *outcome.shared):
         ledger.warn(text)
     trial.best_pairs = {host: finding.best for host, finding in outcome.findings.items() if finding.best is not None}

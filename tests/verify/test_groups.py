@@ -24,6 +24,9 @@ from nodectl.verify.suite_load import SuiteStep, load_suite
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.step import Step
 from tests.verify.fleet import FakeFleet, FakeNode, Seen, fabric, fio, node_of, paces, results, said, storage
+from tests.verify.node_answers import HCA
+from tests.verify.rdma_answers import measured as rdma_measured
+from tests.verify.rdma_answers import port
 
 GB = 1e9
 SIZE = 16 * 2**30
@@ -252,6 +255,11 @@ def test_pairs_reading_of_every_kind_of_finding() -> None:
 # -- GPU nodes through the whole stage
 
 
+def rails(_node: FakeNode, args: dict[str, Any]) -> Outcome:
+    """Step rdma sees one port of 400 Gb/s; the checks of ports have tests of their own, and see a node without."""
+    return Outcome(values=HCA if "root" in args else {"ports": [port(link_layer="InfiniBand")]})
+
+
 def gpu_nodes(*odd: FakeNode) -> tuple[dict[str, Verdict], Seen]:
     """Three DGX-like nodes; ``odd`` replaces those of its names."""
     nodes = {f"n{index}": FakeNode(f"n{index}") for index in (1, 2, 3)} | {node.name: node for node in odd}
@@ -259,7 +267,8 @@ def gpu_nodes(*odd: FakeNode) -> tuple[dict[str, Verdict], Seen]:
     for node in nodes.values():
         node.answers = {
             "workload": gpu(), "fabric_facts": fabric("ib", [{"name": "mlx5_0", "usable": True, "reason": ""}]), "probe_storage_target": storage(kind="nvme"),
-            "probe_fio": fio(3e9), **node.answers,
+            "probe_fio": fio(3e9), "probe_hca": rails,
+            "probe_perftest": lambda _node, args: rdma_measured(args["tool"], 48 * GB), **node.answers,
         }
         node.variables = {"torch_python": "/opt/torch/bin/python", **node.variables}
     seen = Seen()

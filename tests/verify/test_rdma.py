@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,24 +24,7 @@ from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import suite_of
 from nodectl.wire.outcome import Outcome
 from tests.verify.fleet import FakeFleet, FakeNode, Seen, fabric, node_of
-
-RECORDED = Path(__file__).parent / "perftest"
-GBIT = 1e9 / 8
-# A table as perftest prints it; the first line of the two is what changes between versions and options.
-RULE = "-" * 87
-OLD = " #bytes #iterations    BW peak[MB/sec]    BW average[MB/sec]"
-NEW = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]"
-LAT = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] "
-DURATION = " #bytes #iterations       t_avg[usec]    tps average"
-
-
-def table(heading: str, row: str) -> dict[str, Any]:
-    return {"rc": 0, "stdout": f"{RULE}\n GID: 00:00\n{RULE}\n{heading}\n{row}\n{RULE}\n", "stderr": "", "installed": True, "timed_out": False}
-
-
-def recorded(name: str, rc: int = 0) -> dict[str, Any]:
-    return {"rc": rc, "stdout": (RECORDED / f"{name}.txt").read_text(), "stderr": "", "installed": True, "timed_out": False}
-
+from tests.verify.rdma_answers import DURATION, GBIT, LAT, NEW, OLD, gid, measured, outcome, port, recorded, table
 
 # tool, what the probe gave back, the figure (B/s or s), bytes and iterations
 FIGURES: list[tuple[str, dict[str, Any], float, int, int]] = [
@@ -99,18 +81,6 @@ def test_any_output_gives_a_figure_or_a_reason(stdout: str, more: str, tool: str
 
 
 # -- the GID
-
-
-def gid(index: int, address: str, kind: str = "RoCE v2") -> dict[str, Any]:
-    return {"index": index, "gid": f"gid-of-{address}", "type": kind, "address": address}
-
-
-def port(name: str = "mlx5_0", **changes: Any) -> dict[str, Any]:
-    """A RoCE port of a ConnectX-7 as probe_hca shows it: v1 and v2 of each address, link-local first."""
-    return {
-        "device": name, "port": 1, "netdev": "eth1", "usable": True, "reason": "", "state": "ACTIVE", "rate": 400.0, "link_layer": "Ethernet", "driver": "mlx5_core",
-        "gids": [gid(0, "fe80::1", "IB/RoCE v1"), gid(1, "fe80::1"), gid(2, "10.0.0.1", "IB/RoCE v1"), gid(3, "10.0.0.1")], "matching": [1, 3], **changes,
-    }
 
 
 # what the port is, the site's pin; the index, whether there is a problem
@@ -266,10 +236,6 @@ class Ends:
         self.resets.append(host)
 
 
-def outcome(**values: Any) -> Outcome:
-    return Outcome(values={"installed": True, "version": "6.06", "rc": 0, "stdout": "", "stderr": "", "timed_out": False, **values})
-
-
 GOOD = outcome(**table(OLD, " 65536 200 100.0 100.0"))
 FAILED = outcome(rc=1, stdout=" Failed to modify QP 17 to RTR\n")
 
@@ -360,8 +326,7 @@ class Network:
         value = self.speed(node.name, self.places[args["peer"]], int(args["device"].rpartition("_")[2]))
         if not value:
             return FAILED
-        row = table(NEW, f" 1048576 5000 0.00 {value / GBIT:.4f} 0.0") if args["tool"] == WRITE_BW else table(LAT, f" 2 1000 1 9 {self.latency * 1e6:.3f} 2 0 3 4")
-        return outcome(**row)
+        return measured(args["tool"], value, self.latency)
 
     def run(self) -> tuple[dict[str, Verdict], Seen]:
         seen = Seen()

@@ -107,7 +107,7 @@ def test_the_bound_counts_every_round_retry_and_cleanup() -> None:
     pairs = GROUP.replace("all_reduce", "pairs") + "rounds = 3\n"
     assert longest(suite_of(LOGIN, "x"), 0, limits) == 20 + 30 + 30
     # connections 20, what a scheduler must know 30; route and torch twice 20 + 10, for full packets and two interpreters; a group: port 10 + 10, deadline 60 + 10, once more 40 for a taken port; three rounds, two for suspects, two for contested ones and two looks at slow ranks; three attempts, once more, and the looks
-    assert longest(suite_of(pairs, "x"), 0, limits) == 20 + 30 + 120 + 9 * 130
+    assert longest(suite_of(pairs, "x"), 0, limits) == 20 + 30 + 120 + 10 * 130
     assert longest(suite_of(GROUP, "x"), 0, limits) == 20 + 30 + 120 + 6 * 130
     assert longest(load_suite("preflight"), 3) > longest(load_suite("preflight"), 2)
     assert longest(load_suite("preflight"), 2) < 7200
