@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from nodectl.verify.formulas import Undefined
 from nodectl.verify.gang import Case, GangResult, Member, Program, run_program
-from nodectl.verify.isolate import RELATIVE, Finding
+from nodectl.verify.isolate import RELATIVE, Finding, OneWay
 from nodectl.verify.network_checks import sizes_of
 from nodectl.verify.pairs import retest
 from nodectl.verify.suite_load import SuiteStep
@@ -49,7 +49,8 @@ def _told(finding: Finding, partner: str, result: GangResult) -> Finding:
     sending, receiving = (_speed(result, case) for case in (0, 1))
     if sending is None or receiving is None or min(sending, receiving) >= ONE_SIDED * max(sending, receiving):
         return finding
-    way, other = ("sending", "receiving") if sending < receiving else ("receiving", "sending")
+    way: OneWay = "sending" if sending < receiving else "receiving"
+    other = "receiving" if way == "sending" else "sending"
     figures = f"{human(min(sending, receiving), 'B/s')} against {human(max(sending, receiving), 'B/s')} when it is {other}, with {partner}"
     return replace(finding, one_way=way, detail=f"{finding.detail}. Slow only when {finding.host} is {way}: {figures}")
 
