@@ -11,7 +11,7 @@ from nodectl.verify.reading import plain
 # same is masked where events are written.
 _BEGIN = (
     "expected_", "fabric_", "network_", "scratch_", "disk_tier", "file_mount", "base_memlock", "base_nofile", "nvme_scratch_",
-    "torch_", "verify_", "site_floors", "node_profile",
+    "torch_", "rdma_", "rendezvous_port", "hardware_root", "verify_", "site_floors", "node_profile",
 )
 
 

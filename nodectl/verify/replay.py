@@ -95,7 +95,8 @@ def _hosts(evidence: Mapping[str, Any]) -> list[str]:
 def _events(evidence: Mapping[str, Any], judged: Judged, verdicts: Mapping[str, Verdict]) -> list[Event]:
     """The journal of a verification without its nodes."""
     at = float(_mapping(evidence["run"], "run").get("started") or 0.0)
-    hosts = list(_mapping(evidence["checks"], "checks"))
+    # In the order of the verdicts, which is the inventory's; then those that were never verified.
+    hosts = list(dict.fromkeys([*verdicts, *_mapping(evidence["checks"], "checks")]))
     run = {key: evidence["run"].get(key) for key in ("run_id", "argv", "inventory")}
     version = _mapping(evidence["versions"], "versions").get("nodectl", "")
     events = [Event("run.start", at, "", {**run, "command": "verify", "version": version, "hosts": hosts})]

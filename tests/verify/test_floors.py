@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -265,7 +267,7 @@ def test_the_most_specific_floor_counts() -> None:
 def test_what_is_shipped_loads_and_covers_the_usual_machines() -> None:
     floors = load_floors(SHIPPED)
     skus = {dict(floor.match).get("sku") for floor in floors}
-    assert {"A100-SXM", "H100-SXM", "H200-SXM", "B200", "MI300X"} <= skus
+    assert {"A100-SXM", "H100-SXM", "H200-SXM", "B200", "GB200", "MI300X"} <= skus
     assert all(floor.floor <= floor.bound and floor.source and floor.date for floor in floors)
 
 
@@ -283,7 +285,7 @@ def test_each_shipped_floor_can_be_defended(floor: Floor) -> None:
     assert "2025-01" <= floor.date <= "2026-12-31"
     keys = dict(floor.match)
     if floor.metric.startswith(("network.", "node.")):
-        assert keys["collective"] == "all_reduce"
+        assert keys["collective"] == ("all_gather" if floor.metric == "network.all_gather" else "all_reduce")
         assert floor.size >= 2**20
     nic = re.search(r"(\d+) (?:x \d+/\d+)", floor.bound_reason)
     if nic and floor.metric.startswith("network.") and floor.nodes and floor.gpus:
@@ -333,6 +335,7 @@ EXPECTED = [
     ("network.pairs", {"sku": "H100-SXM", "fabric": "ib"}, 370.0),
     ("network.pairs", {"sku": "B200", "fabric": "efa"}, 339.0),
     ("network.pairs", {"sku": "GB200", "fabric": "ib", "gpus": 4}, None),
+    ("network.all_gather", {"sku": "GB200", "gpus": 4, "collective": "all_gather"}, 120.0),
     ("network.all_reduce", {"sku": "H200-SXM", "nodes": 16}, None),
     ("network.pairs", {"sku": "A100-SXM", "fabric": "ib"}, 185.0),
     ("network.pairs", {"sku": "", "gpus": 0, "fabric": "tcp", "bytes": 2**23}, 0.03),
@@ -346,3 +349,16 @@ EXPECTED = [
 def test_shipped_figures(metric: str, changes: dict[str, Any], expected: float | None) -> None:
     found = best_floor(load_floors(SHIPPED), metric, conditions(**changes))
     assert (found.floor if found else None) == (pytest.approx(expected * GB) if expected else None)
+
+
+def test_the_page_shows_the_floors_as_they_are() -> None:
+    spec = importlib.util.spec_from_file_location("bench_floors", Path(__file__).parents[2] / "bench" / "floors.py")
+    assert spec
+    assert spec.loader
+    bench: Any = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = bench
+    spec.loader.exec_module(bench)
+    text = bench.PAGE.read_text("utf-8")
+    assert bench.page(text) == text, "run: python bench/floors.py --write"
+    for sku in bench.SKUS:
+        assert f"| {sku} | " in text
