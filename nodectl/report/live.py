@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TypeVar, cast
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.live import Live as RichLive
 from rich.table import Table
 from rich.text import Text
@@ -144,20 +144,25 @@ class Live:
         elif self._stage:  # a part of it begins, such as the next round of pairs
             self._stage = replace(self._stage, text=progress_text(event))
 
-    def _table(self) -> Table:
-        table = Table.grid(padding=(0, 2))
+    def _table(self) -> RenderableType:
         now = time.monotonic()
         # The longest at work first: that is the one a person waits for.
         busy = sorted(self._busy.copy().items(), key=lambda item: item[1][1])
-        if self._stage:
-            bound = f" of at most {self._stage.bound:.0f} s" if self._stage.bound else ""
-            at_work = f", {len(busy)} at work" if busy else ""
-            table.add_row(Text(f"{now - self._stage.since:.0f} s{bound}{at_work}", style="bold"), Text(""), _one_line(self._stage.text))
+        table = Table.grid(padding=(0, 2))
         for host, (text, since) in busy[:ROWS]:
             table.add_row(Text(printable(host), style="bold"), Text(f"{now - since:4.0f} s", style="dim"), _one_line(text))
         if len(busy) > ROWS:
             table.add_row(Text(f"and {len(busy) - ROWS} more", style="dim"))
-        return table
+        return Group(self._heading(self._stage, len(busy), now), table) if self._stage else table
+
+    @staticmethod
+    def _heading(stage: Stage, busy: int, now: float) -> Text:
+        """A line of its own: its words would else widen the column of names."""
+        bound = f" of at most {stage.bound:.0f} s" if stage.bound else ""
+        at_work = f", {busy} at work" if busy else ""
+        line = _one_line(f"{now - stage.since:.0f} s{bound}{at_work}  {stage.text}")
+        line.stylize("bold")
+        return line
 
 
 def _one_line(text: str) -> Text:
