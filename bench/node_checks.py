@@ -19,7 +19,7 @@ _WHEN = {
     "own_kernel": "outside containers", "bare_metal": "on bare metal", "rdma_cards": "with RDMA cards", "gpus_on_bus": "with GPUs",
     "numa": "with several NUMA nodes",
     "rdma": "with usable RDMA ports", "roce": "on RoCE", "gid_pinned": "where torch_env sets NCCL_IB_GID_INDEX", "nvswitch": "with NVSwitches",
-    "several_gpus": "with two GPUs or more", "awake": "in P0",
+    "several_gpus": "with two GPUs or more", "awake": "in P0", "imex": "of machines with NVLink between nodes",
 }
 
 

@@ -103,6 +103,7 @@ FAULTS: Mapping[str, tuple[Act, ...]] = MappingProxyType({
     "nvlink-down": (_sub("bin/nvlink.txt", "26.562 GB/s", "<inactive>"),),
     "fabric-manager-dead": (_sub("bin/unit-nvidia-fabricmanager.txt", "=active", "=failed"),),
     "fabric-manager-version": (_sub("bin/fabricmanager.txt", DRIVER, "550.54.15"),),
+    "iommu-odd": (_group(gpu_address(2), "identity"),),
     "no-gpudirect": (_gone("sys/module/nvidia_peermem"), _sub("proc/driver/nvidia/version", "Open Kernel Module for x86_64 ", "Kernel Module")),
     "port-down": (_sub(f"{_PORT}/state", "4: ACTIVE", "1: DOWN"), _sub(f"{_PORT}/phys_state", "5: LinkUp", "3: Disabled")),
     "port-slow": (_sub(f"{_PORT}/rate", r"400 Gb/sec \(4X NDR\)", "100 Gb/sec (1X NDR)"),),

@@ -92,6 +92,9 @@ def _rows(session: Session, hardware: Hardware, values: Mapping[str, Any], trait
         words.add("several_gpus")
     if answer["awake"]:
         words.add("awake")
+    imex = hardware.profile.entry("imex", "bare_metal" in words)
+    if imex is not None and imex.value is True:
+        words.add("imex")
     rows = [row for row in load_table(KIND) if "kernel_log" not in row.when]
     context = Context(session.host, frozenset(words), hardware.profile, session.variables, hardware.simulated)
     reading, found = read_rows(rows, answer, context)

@@ -55,6 +55,7 @@ def _derived(hardware: Hardware, bridges: list[Mapping[str, Any]]) -> dict[str, 
         "cards": [{**device, "label": name(device)} for device in cards if device.get("alive")],
         "redirecting": None if unread else [f"{bridge.get('address')}: {' '.join(bridge['redirect'])}" for bridge in bridges if bridge.get("redirect")],
         "translated": [name(device) for device in near if device.get("iommu") == "translated"],
+        "iommu_modes": ", ".join(sorted({str(device.get("iommu")) for device in near})) or None,
         "placeless": [name(device) for device in devices if device.get("numa_node") is None],
     }
 

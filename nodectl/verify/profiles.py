@@ -14,8 +14,8 @@ from nodectl.verify.units import UnitError, quantity
 
 # What a profile may say, and the base unit of it.
 _ENTRIES: Mapping[str, str] = {
-    "gpus": "count", "nvlinks": "count", "pcie_gen": "count", "pcie_width": "count", "fabric_manager": "bool", "hcas": "count", "hca_rate": "B/s",
-    "nvme": "count",
+    "gpus": "count", "nvlinks": "count", "pcie_gen": "count", "pcie_width": "count", "fabric_manager": "bool", "imex": "bool", "hcas": "count",
+    "hca_rate": "B/s", "nvme": "count",
 }
 _TOP = frozenset(["name", "summary", "gpu", "entry"])
 _NEEDED = frozenset(["of", "value", "source", "date"])

@@ -89,6 +89,14 @@ def test_every_table_has_its_step_and_every_row_a_name_that_the_suites_know() ->
             assert f"{family}.*" in check_names() or row.metric in check_names(), row.metric
 
 
+def test_every_pin_is_checked_before_a_node_is_asked() -> None:
+    """A pin that nobody can understand would end the run where it is first used."""
+    for kind in table_kinds():
+        for one in load_table(kind):
+            if one.pin and one.unit != "text":
+                assert mistakes({one.pin: "some apples"}), one.pin
+
+
 def test_no_two_tables_use_one_name() -> None:
     names = [row.metric for kind in table_kinds() for row in load_table(kind)]
     assert len(names) == len(set(names))

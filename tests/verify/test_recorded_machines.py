@@ -16,6 +16,11 @@ from tests.verify.recorded_fleet import HARDWARE, REAL, SHORT, judged, real, rec
 
 NAMES = ("n1", "n2", "n3")
 PCI, HCA, GPU, NVME, LOG = REAL
+# Only what a probe reads is copied for a fault: a whole machine is some 700 files.
+READS = {
+    PCI: ["sys/bus", "sys/devices"], HCA: ["sys/class/infiniband", "sys/class/net", "sys/devices", "addresses"], LOG: ["kernel.log", "proc/uptime"],
+    GPU: ["bin", "proc", "sys/module"], NVME: ["bin", "sys/class/nvme"],
+}
 
 
 class Fleet:
@@ -39,7 +44,13 @@ class Fleet:
         return [saved(node) for node in self.healthy]
 
     def broken(self, fault: str, probes: tuple[str, ...], folder: Path, **variables: Any) -> list[FakeNode]:
-        shutil.copytree(self.folder / "n2", folder, symlinks=True)
+        for place in {place for probe in probes for place in READS[probe]}:
+            source, target = self.folder / "n2" / place, folder / place
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
+            elif source.exists():
+                shutil.copy(source, target)
         break_it(folder, fault)
         nodes = self.nodes(**variables)
         nodes[1].variables["hardware_root"] = str(folder)
@@ -112,6 +123,7 @@ CASES = [
     ("flapping", (LOG,), "hca.flaps", "fail", "measured 6, expected at most 4"),
     ("acs", (PCI,), "pci.acs", "fail", "0000:38:00.0: ReqRedir CmpltRedir"),
     ("iommu", (PCI,), "pci.iommu", "fail", "gpu 0000:39:00.0"),
+    ("iommu-odd", (PCI,), "pci.iommu_mode", "fail", "off: n1, n3; off, passthrough: n2"),
     ("narrow-link", (PCI,), "pci.width", "fail", "hca 0000:4a:00.0 runs x8 of x16"),
     ("slow-link", (PCI,), "pci.speed", "fail", "hca 0000:4a:00.0 runs 16 GT/s of 32 GT/s"),
     ("small-reads", (PCI,), "pci.max_read_request", "fail", "hca 0000:4a:00.0: 512 B"),
@@ -165,7 +177,7 @@ def test_a_pinned_gid_index_that_is_another_entry(ethernet: Fleet) -> None:
 
 
 @pytest.mark.parametrize(("variables", "check", "verdict"), [
-    ({"expected_gpus": 9}, "gpu.count", "fail"), ({"expected_gpus": 4}, "gpu.count", "pass"), ({"node_profile": "gb200"}, "gpu.count", "pass"),
+    ({"expected_gpus": 9}, "gpu.count", "fail"), ({"expected_gpus": 4}, "gpu.count", "pass"), ({"node_profile": "gb200"}, "gpu.count", "pass"), ({"node_profile": "gb200"}, "gpu.imex", "fail"),
     ({"node_profile": "azure-nd-h100-v5"}, "nvme.count", "pass"), ({"node_profile": "oci-bm-h100"}, "nvme.count", "fail"), ({"expected_nvme": 8}, "nvme.count", "pass"),
     ({"expected_hca_rate": "800 Gb/s"}, "hca.rate", "fail"), ({"expected_mig": "Enabled"}, "gpu.mig", "fail"), ({"expected_nvlinks": 12}, "gpu.nvlinks", "pass"),
     ({"expected_max_read_request": "8192 B"}, "pci.max_read_request", "fail"), ({"expected_gpu_temperature": 30}, "gpu.temperature", "fail"),
@@ -174,7 +186,7 @@ def test_pins_of_the_inventory_come_first(infiniband: Fleet, variables: dict[str
     _, seen = judged(infiniband.nodes(**variables))
     found = seen.check("n1", check).data
     assert found["verdict"] == verdict, found["reason"]
-    assert next(iter(variables)) in found["reason"] or "profile" in found["reason"]
+    assert next(iter(variables)) in found["reason"] or "profile" in found["reason"] or check == "gpu.imex"
 
 
 def test_a_single_machine_with_a_profile_is_judged_by_it(infiniband: Fleet) -> None:
@@ -208,7 +220,7 @@ def test_emulated_disks_speak_of_no_spare(infiniband: Fleet, tmp_path: Path) -> 
 
 
 def test_nvlinks_that_could_not_be_asked_are_unknown_and_the_rest_is_judged(infiniband: Fleet, tmp_path: Path) -> None:
-    nodes = infiniband.broken("xid-harmless", (GPU,), tmp_path / "broken")
+    nodes = infiniband.broken("xid-harmless", (GPU, LOG), tmp_path / "broken")
     (tmp_path / "broken/bin/nvlink.txt").unlink()
     verdicts, seen = judged(nodes)
     assert verdicts == {"n1": "pass", "n2": "unknown", "n3": "pass"}

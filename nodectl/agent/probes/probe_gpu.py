@@ -25,6 +25,7 @@ SPEC = Spec(
         "error": "why nvidia-smi said nothing, \"\" otherwise; \"absent\" without it",
         "nvlink_error": "why nvidia-smi said nothing about NVLinks",
         "fabric_manager": "state of its unit (\"\" = not installed), version, error", "persistenced": "state of nvidia-persistenced",
+        "imex": "state of nvidia-imex",
         "gpudirect": "peermem, dmabuf: which of the two ways is there", "simulated": "whether a recorded tree was read",
     },
     example="- probe_gpu: {}\n",
@@ -44,7 +45,7 @@ def act(system: System, args: Args, check: bool) -> Outcome:
     return Outcome(values={
         "driver": next((entry["driver"] for entry in listed if entry["driver"]), ""), "library": report["driver"], "listed": len(listed),
         "gpus": report["gpus"], "error": error, "nvlink_error": report["nvlink_error"], "fabric_manager": _fabric_manager(tree),
-        "persistenced": _unit(tree, "nvidia-persistenced")[0],
+        "persistenced": _unit(tree, "nvidia-persistenced")[0], "imex": _unit(tree, "nvidia-imex")[0],
         "gpudirect": gpu.direct(tree.root), "simulated": tree.simulated,
     })
 
