@@ -9,6 +9,7 @@ import socket
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from nodectl.agent.probes import probe_free_port, workload
 from nodectl.agent.runner import run_step
 from nodectl.agent.system import System
 from nodectl.verify import gang
+from nodectl.verify.gang import Case
+from nodectl.verify.operations import OPS
 from nodectl.verify.parse.workload import group_output, records
+from nodectl.verify.sweep_plan import sweep
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.step import Step
 
@@ -64,6 +68,65 @@ def test_two_nodes_of_two_ranks_reduce_and_check_every_value() -> None:
     assert all(size.wrong == 0 and len(size.seconds) >= 1 for size in found.sizes)
     assert found.ready == {0, 1, 2, 3}
     assert 1e5 < found.sizes[-1].bandwidth("all_reduce", 4, "median").busbw < 1e12
+
+
+@needs_torch
+def test_every_operation_for_real_in_one_start() -> None:
+    """gloo, three ranks: all operations in all places and some types right, averages of integers said to be impossible, pace and bytes told."""
+    cases = [*sweep(OPS, ("float32",), ("sum",), (8, 65536), LIKE), *sweep(OPS, ("bfloat16", "uint8"), ("max",), (4096,), LIKE)]
+    cases += sweep(["all_reduce"], ("int32", "float16"), ("avg", "prod"), (4096,), LIKE)
+    port = free_port()
+    configs = [config(rank, port, nodes=3, pace=2, until=60.0, cases=[asdict(one) for one in cases]) for rank in range(3)]
+    outcomes = group(*configs)
+    assert [outcome.values["rc"] for outcome in outcomes] == [0, 0, 0], outcomes
+    found = group_output({str(index): outcome.values["stdout"] for index, outcome in enumerate(outcomes)}, 3)
+    refused = {number for number, one in enumerate(cases) if (one.dtype, one.redop) == ("int32", "avg")}
+    assert set(found.unsupported) == refused
+    assert {number: sum(size.wrong for size in sizes) for number, sizes in found.cases.items()} == {number: 0 for number in range(len(cases)) if number not in refused}
+    assert all(len(size.ranks) == 3 and len(size.seconds) == 1 for sizes in found.cases.values() for size in sizes)
+    assert set(found.pace) == {0, 1, 2}
+    assert all(len(pace.host) == 2 and 0 < sum(pace.cpu) <= sum(pace.host) * 1.1 for pace in found.pace.values())
+    assert len(set(found.moved.values())) == 1
+    assert found.moved[0] > 65536
+
+
+LIKE = Case("", (), iterations=2, budget=1.0)
+# A rank whose network spoils one element of what it sends, one of whose calls does nothing, or whose clock has no time left.
+SPOILED = """
+plain = dist.all_reduce
+def all_reduce(buffer, op=None, **more):
+    if buffer.numel() > 1 and config["node_rank"] == 1:
+        buffer[7] += 1
+    return plain(buffer, op=op) if op is not None else plain(buffer)
+config = json.loads(sys.argv[1])
+dist.all_reduce = all_reduce
+code = main()
+sys.stdout.flush()
+os._exit(code)
+"""
+
+
+@needs_torch
+def test_one_wrong_element_of_one_rank_is_counted_by_all() -> None:
+    text = gang.workload_source("collective").replace('if __name__ == "__main__":', "if False:") + SPOILED
+    port = free_port()
+    orders = [config(rank, port, cases=[asdict(Case("all_reduce", (65536,), iterations=1)), asdict(Case("broadcast", (65536,), iterations=1))]) for rank in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = list(pool.map(lambda order: run(sys.executable, text, order, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1"), orders))
+    found = group_output({str(index): outcome.values["stdout"] for index, outcome in enumerate(outcomes)}, 2)
+    # three patterns, one element, two ranks that see it
+    assert {number: sizes[0].wrong for number, sizes in found.cases.items()} == {0: 6, 1: 0}, outcomes[0].values["stderr"]
+
+
+@needs_torch
+def test_no_size_is_begun_when_the_time_is_up() -> None:
+    port = free_port()
+    outcomes = group(*[config(rank, port, until=0.001) for rank in range(2)])
+    found = group_output({str(index): outcome.values["stdout"] for index, outcome in enumerate(outcomes)}, 2)
+    assert [outcome.values["rc"] for outcome in outcomes] == [0, 0]
+    assert found.sizes == ()
+    assert len(found.skipped) == 1
+    assert "no time is left" in found.skipped[0]
 
 
 # One interpreter for three looks, because importing torch takes longer than all of them: what it has, a sum that is off by one value
