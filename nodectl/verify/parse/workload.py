@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodectl.verify.formulas import Bandwidth, bandwidth, median
+from nodectl.verify.formulas import Bandwidth, bandwidth
 
 MARK = "NODECTL "
 
@@ -28,8 +29,9 @@ class SizeResult:
     count: int = 0
 
     def time(self, statistic: str) -> float:
-        """Seconds of one operation: the ``mean`` or ``median`` iteration of the slowest rank."""
-        return median(self.seconds) if statistic == "median" else mean(self.seconds)
+        """Seconds of one operation: the ``mean`` or ``median`` iteration of the slowest rank. Of an even number the median lies between the
+        middle two: the upper one would make few iterations slower than they were."""
+        return statistics.median(self.seconds) if statistic == "median" else mean(self.seconds)
 
     def bandwidth(self, collective: str, ranks: int, statistic: str) -> Bandwidth:
         """algbw and busbw (B/s). Raises Undefined for one rank."""
