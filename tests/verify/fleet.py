@@ -26,13 +26,14 @@ Answer = Callable[["FakeNode", dict[str, Any]], Outcome]
 @dataclass
 class FakeNode:
     """One node. ``speed`` of its link in B/s; ``gone_at``: the module during which the line breaks, and how often it works before;
-    ``answers`` replaces what a probe says; ``pace`` is the share of a core that its ranks get; ``carried`` the share of what it had to send that
-    its interface and its HCA carry (``sent``, B); ``disturbed_in``: groups, counted from 1, in which other load takes nine tenths of its speed."""
+    ``answers`` replaces what a probe says; it hangs at ``hangs_at`` once that was asked ``hangs_after`` times;
+    ``pace`` is the share of a core that its ranks get; ``carried`` the share of what it had to send that its interface and its HCA carry (``sent``, B); ``disturbed_in``: groups, counted from 1, in which other load takes nine tenths of its speed."""
 
     name: str
     speed: float = FAST
     gone_at: tuple[str, int] | None = None
     hangs_at: str = ""
+    hangs_after: int = 0
     unreachable: str = ""
     fresh: Exception | None = None
     answers: dict[str, Answer | Outcome] = field(default_factory=dict)
@@ -87,7 +88,8 @@ class FakeChannel:
     def submit(self, step: Step, blobs: Mapping[str, BinaryIO] | None = None) -> FakePending:
         if self.node.down:
             raise Lost("the line is broken")
-        return FakePending(lambda: self.fleet.answer(self.node, step), self.node.hangs_at == step.module)
+        hangs = self.node.hangs_at == step.module and self.node.asked.count(step.module) >= self.node.hangs_after
+        return FakePending(lambda: self.fleet.answer(self.node, step), hangs)
 
     def close(self) -> None:
         self.closed = True

@@ -16,6 +16,7 @@ from nodectl.verify.node_checks import CLOCK_TRIES
 from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import load_suite, suite_of
 from nodectl.wire.outcome import Outcome
+from tests.verify import fleet as fleet_module
 from tests.verify.fleet import FAST, FakeFleet, FakeNode, Seen, address, fabric, fio, limits, node_of, said, storage
 
 SLOW = 12e6
@@ -364,3 +365,32 @@ def test_a_node_that_goes_in_a_repetition_is_asked_no_more() -> None:
     verdicts, seen = repeated(FakeNode("n1", gone_at=("probe_clock", 2)), 5)
     assert verdicts == {"n1": "unknown"}
     assert len(seen.of("reading")) == 1
+
+
+# The module that a frozen host no longer answers, and the step that then waits for it.
+FROZEN_AT = [("probe_limits", "login"), ("fabric_facts", "fabric"), ("probe_route", "route"), ("probe_clock", "clock"), ("workload", "torch"), ("workload", "all_reduce")]
+
+
+@pytest.mark.parametrize(("module", "kind"), FROZEN_AT, ids=[f"{kind}" for _, kind in FROZEN_AT])
+def test_a_frozen_host_adds_at_most_its_steps_deadline(module: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is waited for once, that long at most, and never again; the others pass in the same run."""
+    waits: list[float] = []
+    real = fleet_module.FakePending.result
+
+    def result(self: fleet_module.FakePending, timeout: float | None = None) -> Outcome:
+        if self._hangs:
+            assert timeout is not None, "a wait without an end"
+            waits.append(timeout)
+        return real(self, timeout)
+
+    monkeypatch.setattr(fleet_module.FakePending, "result", result)
+    frozen = FakeNode("n3", hangs_at=module, variables=dict(MOUNTS))
+    if kind == "all_reduce":  # torch answers, the ranks hang
+        frozen.hangs_at, frozen.hangs_after = module, 1
+    verdicts, seen, _ = run(*healthy("n1", "n2"), frozen, suite="quick")
+    assert verdicts == {"n1": "pass", "n2": "pass", "n3": "unknown"}, seen.reasons("n3")
+    step = load_suite("quick").step(kind)
+    assert step is not None
+    assert len(waits) == 1
+    assert waits[0] <= step.deadline + session.GRACE
+    assert seen.check("n3", kind).data["step"] == kind
