@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nodectl.shipped import shipped
-from tests.acceptance.run import etc_of, image_hash, nodectl, nodectl_until
+from tests.acceptance.run import Run, etc_of, image_hash, nodectl, nodectl_until
 from tests.conftest import Lab
 
 pytestmark = pytest.mark.lab
@@ -44,7 +44,21 @@ def test_a_slow_link_is_named_with_figures_and_the_others_are_handed_off(bare_la
     assert bare_lab.address("n2") not in hostfile
     assert len(hostfile.strip().splitlines()) == 2
     assert "n2" in run.handoff("excluded.json")
-    assert run.events("handoff")[-1]["world_size"] == 2
+    assert (run.events("handoff")[-1]["world_size"], run.events("handoff")[-1]["refused"]) == (2, {})
+    in_every_tools_words(run, bare_lab, "n2")
+
+
+def in_every_tools_words(run: Run, lab: Lab, bad: str) -> None:
+    """The proven hosts are in every format, and the bad one in none but as out of use, with why."""
+    lines = {line.split()[0].removeprefix("NodeName="): line for line in run.handoff("slurm/nodes.conf").splitlines() if line.startswith("NodeName=")}
+    assert list(lines) == [*(name for name in lab.names if name != bad), bad]
+    assert f'NodeAddr={lab.address(bad)} State=DRAIN Reason="nodectl: failed: network.' in lines.pop(bad)
+    assert [name for name, line in lines.items() if f"NodeAddr={lab.address(name)} CPUs=" not in line or "RealMemory=" not in line] == []
+    for file in ("hostfile", "ssh_config", "nodes.json", "torchrun.sh", "skypilot/ssh_node_pools.yaml"):
+        assert lab.address(bad) not in run.handoff(file)
+    assert all(lab.address(name) in run.handoff("skypilot/ssh_node_pools.yaml") for name in lines)
+    assert "NCCL_SOCKET_IFNAME==" in run.handoff(f"nccl/{next(iter(lines))}.conf")
+    assert f"try taint node {bad} --overwrite nodectl/unproven=failed:NoSchedule\n" in run.handoff("kubernetes/apply.sh")
 
 
 def test_a_host_without_power_and_one_that_freezes_do_not_stop_the_third(bare_lab: Lab, tmp_path: Path) -> None:
