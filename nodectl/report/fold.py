@@ -36,7 +36,7 @@ class Stats:
 
 @dataclass
 class HostSummary:
-    """``reason`` says why the status is not ok; ``reasons`` say why the verdict is not pass."""
+    """``reason`` says why the status is not ok; ``reasons`` say why the verdict is not pass; ``node`` is what its node event said of it."""
 
     status: Status = "ok"
     stats: Stats = field(default_factory=Stats)
@@ -46,6 +46,7 @@ class HostSummary:
     checks: list[dict[str, Any]] = field(default_factory=list)
     reason: str = ""
     hint: str = ""
+    node: dict[str, Any] = field(default_factory=dict)
 
     @property
     def gone(self) -> bool:
@@ -256,6 +257,10 @@ def _verdict(summary: Summary, event: Event) -> None:
     host.reasons = event.texts("reasons")
 
 
+def _node(summary: Summary, event: Event) -> None:
+    _host(summary, event.host).node = dict(event.data)
+
+
 def _warning(summary: Summary, event: Event) -> None:
     text = str(event.data.get("text", ""))
     line = f"{event.host}: {text}" if event.host else text
@@ -294,6 +299,7 @@ _APPLY: dict[str, Callable[[Summary, Event], None]] = {
     "handlers.pending": _pending,
     "check": _check,
     "verdict": _verdict,
+    "node": _node,
     "warning": _warning,
     "handoff": _handoff,
     "suite": _suite,

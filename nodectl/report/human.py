@@ -244,9 +244,12 @@ def recap(summary: Summary) -> list[Text]:
 
 def recap_line(name: str, host: HostSummary, width: int = 0) -> str:
     """unreachable counts a lost host too: Ansible has no other word for it."""
+    return f"{name:<{width}} : {recap_counts(host)}"
+
+
+def recap_counts(host: HostSummary) -> str:
     s = host.stats
-    counts = f"ok={s.ok} changed={s.changed} unreachable={int(host.gone)} failed={s.failed} skipped={s.skipped} rescued={s.rescued} ignored={s.ignored}"
-    return f"{name:<{width}} : {counts}"
+    return f"ok={s.ok} changed={s.changed} unreachable={int(host.gone)} failed={s.failed} skipped={s.skipped} rescued={s.rescued} ignored={s.ignored}"
 
 
 def _recap_style(host: HostSummary) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 from nodectl.report.fold import BADNESS, HostSummary, Summary, waiver_text
-from nodectl.report.human import printable
+from nodectl.report.human import printable, recap_counts
 from nodectl.report.page_groups import sweeps_of
 from nodectl.report.page_pairs import layers
 
@@ -47,6 +48,7 @@ def page_data(summary: Summary) -> dict[str, Any]:
     names = list(summary.hosts)
     nodes = [_node(name, host, texts, raws, kept) for name, host in summary.hosts.items()]
     return {
+        "proving": summary.proving,
         "nodes": nodes,
         "texts": texts.all(),
         "raws": raws.all(),
@@ -60,10 +62,21 @@ def page_data(summary: Summary) -> dict[str, Any]:
 def _node(name: str, host: HostSummary, texts: Texts, raws: Texts, kept: set[str]) -> dict[str, Any]:
     shown = {
         "name": printable(name), "verdict": VERDICTS.index(host.verdict), "status": host.status, "reason": printable(host.reason), "hint": printable(host.hint),
+        "facts": _facts(host), "tasks": recap_counts(host) if any(asdict(host.stats).values()) else "",
         "reasons": [printable(text) for text in host.reasons], "pending": [printable(text) for text in host.pending_handlers],
         "checks": [_row(check, texts, raws, kept) for check in sorted(host.checks, key=lambda check: -BADNESS[check["verdict"]])],
     }
     return {key: value for key, value in shown.items() if value not in ("", [], None)}
+
+
+def _facts(host: HostSummary) -> str:
+    """Where the node is and what it has, as far as it was asked: "10.0.0.7, ib, 8 GPUs, torch 2.13.0"."""
+    told = [_clean(host.node.get("address")), _clean(host.node.get("fabric"))]
+    gpus = host.node.get("gpus")
+    if isinstance(gpus, int) and not isinstance(gpus, bool):
+        told.append(f"{gpus} GPU{'s' if gpus != 1 else ''}")
+    torch = _clean(host.node.get("torch"))
+    return ", ".join(part for part in [*told, f"torch {torch}" if torch else ""] if part)
 
 
 def _row(check: dict[str, Any], texts: Texts, raws: Texts, kept: set[str]) -> list[Any]:

@@ -48,13 +48,13 @@ def headline(summary: Summary) -> str:
 
 def sign(summary: Summary) -> str:
     bad = summary.not_ready()
-    word = bad[0][1].state if bad else "pass" if summary.hosts else "none"
+    word = bad[0][1].state if bad else "none" if not summary.hosts else "pass" if summary.proving else "done"
     return _badge(word)
 
 
 def _badge(word: str) -> str:
-    kind = word if word in BADNESS else "unknown" if word == "stopped" else "fail"
-    return f'<span class="badge {kind}"><span aria-hidden="true">{SIGNS.get(word, "?")}</span> {_text(word)}</span>'
+    kind = word if word in BADNESS else {"stopped": "unknown", "done": "pass"}.get(word, "fail")
+    return f'<span class="badge {kind}"><span aria-hidden="true">{SIGNS[kind]}</span> {_text(word)}</span>'
 
 
 def facts(summary: Summary) -> Iterator[str]:

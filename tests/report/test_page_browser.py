@@ -436,6 +436,21 @@ def test_one_measured_node(tab: Tab, tmp_path: Path) -> None:
     assert "At least 2 GB/s. Not passed: n1." in tab.text("#storage")
 
 
+def test_a_run_that_promises_no_proof_has_nodes_that_are_done(tab: Tab, tmp_path: Path) -> None:
+    events = [
+        Event("run.start", 1.0, "", {"command": "run", "hosts": ["n1", "n2"]}), Event("task.end", 1.0, "n1", {"status": "changed", "task": "t", "result": {}}),
+        Event("task.end", 1.0, "n2", {"status": "failed", "task": "install", "role": "base", "result": {"msg": "no space"}}), Event("run.end", 2.0, "", {"exit_code": 2}),
+    ]
+    tab.open(written(tmp_path, events))
+    assert "1 of 2 nodes is not done: n2" in tab.text("h1")
+    assert "base : install: no space" in tab.text("#node")
+    tab.click(cell("n1"))
+    assert "✓ done" in tab.text("#node h2")
+    assert "changed=1" in tab.text("#node")
+    tab.open(written(tmp_path, [*events[:2], events[3]]))
+    assert tab.text("h1") == "✓ done All 2 nodes are done"
+
+
 def test_a_run_without_nodes(tab: Tab, tmp_path: Path) -> None:
     tab.open(written(tmp_path, [Event("run.start", 1.0, "", {"command": "verify"})]))
     assert "No node took part" in tab.text("h1")

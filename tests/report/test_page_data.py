@@ -262,3 +262,25 @@ def test_a_node_nobody_measured_is_there() -> None:
 
 def test_measured_twice_is_shown_twice() -> None:
     assert len(unpacked(page_data(fold([measured("n1", "x", 1.0, 2.0, 0, "s"), measured("n1", "x", 3.0, 2.0, 0, "s")])), 0)) == 2
+
+
+@pytest.mark.parametrize(("said", "shown"), [
+    ({"address": "10.0.0.7", "fabric": "ib", "gpus": 8, "torch": "2.13.0"}, "10.0.0.7, ib, 8 GPUs, torch 2.13.0"),
+    ({"address": "10.0.0.7", "gpus": 1}, "10.0.0.7, 1 GPU"),
+    ({"address": "\x1b[2J", "gpus": True, "torch": None}, "\\x1b[2J"),
+    ({"address": None, "gpus": "many"}, ""),
+])
+def test_where_a_node_is_and_what_it_has(said: dict[str, Any], shown: str) -> None:
+    [node] = page_data(fold([Event("node", 1.0, "n1", said)]))["nodes"]
+    assert node.get("facts", "") == shown
+
+
+def test_keys_and_options_of_the_connection_stay_out() -> None:
+    said = {"address": "10.0.0.7", "key_file": "/home/ops/.ssh/id", "user": "ops", "ssh_options": {"proxyjump": "bastion"}, "env": {"A": "B"}}
+    assert not [word for word in ("id", "ops", "bastion") if f"{word}\"" in json.dumps(page_data(fold([Event("node", 1.0, "n1", said)]))["nodes"])]
+
+
+def test_tasks_are_counted_as_in_the_recap() -> None:
+    events = [Event("task.end", 1.0, "n1", {"status": status, "task": "t", "result": {}}) for status in ("ok", "changed", "skipped")]
+    [node] = page_data(fold(events))["nodes"]
+    assert node["tasks"] == "ok=2 changed=1 unreachable=0 failed=0 skipped=1 rescued=0 ignored=0"

@@ -17,10 +17,11 @@ function unpackCheck(row) {
 
 const nodes = data.nodes.map((sent, place) => {
   const verdict = VERDICTS[sent.verdict || 0];
-  const state = sent.status !== "ok" ? sent.status : verdict;
+  // A run that promises no proof has nodes that are done, not nodes that were not verified.
+  const state = sent.status !== "ok" ? sent.status : verdict === "none" && !data.proving ? "done" : verdict;
   return {
     place, name: sent.name, status: sent.status, verdict, state, kind: kindOf(state), reason: sent.reason || "", hint: sent.hint || "",
-    reasons: sent.reasons || [], pending: sent.pending || [], rows: sent.checks || [], unpacked: null,
+    facts: sent.facts || "", tasks: sent.tasks || "", reasons: sent.reasons || [], pending: sent.pending || [], rows: sent.checks || [], unpacked: null,
   };
 });
 const nodeByName = new Map(nodes.map((node) => [node.name, node]));

@@ -1,6 +1,6 @@
 const VERDICTS = ["none", "pass", "skipped", "unknown", "fail"];
 const SIGNS = { none: "·", pass: "✓", skipped: "⊘", unknown: "?", fail: "✕" };
-const kindOf = (word) => (VERDICTS.includes(word) ? word : word === "stopped" ? "unknown" : word === "ok" ? "pass" : "fail");
+const kindOf = (word) => (VERDICTS.includes(word) ? word : word === "stopped" ? "unknown" : word === "done" ? "pass" : "fail");
 
 // Four digits and an SI prefix: 642.2 M
 function scaled(value) {

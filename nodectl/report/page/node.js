@@ -17,6 +17,7 @@ function drawNode(node) {
   const said = [...(node.reason ? [node.reason] : []), ...(open.length ? [] : node.reasons)];
   byId("node").replaceChildren(
     el("h2", { id: "node-title", tabindex: "-1" }, badge(node.state), ` ${node.name}`),
+    node.facts || node.tasks ? el("p", { class: "quiet" }, [node.facts, node.tasks && `tasks: ${node.tasks}`].filter(Boolean).join(" · ")) : "",
     ...said.map((line) => el("p", null, line)),
     node.hint ? el("p", { class: "hint" }, node.hint) : "",
     node.pending.length ? el("p", null, `Handlers that did not run: ${node.pending.join(", ")}`) : "",
