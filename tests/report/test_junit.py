@@ -9,7 +9,7 @@ import pytest
 import xmlschema
 
 from nodectl.report.fold import fold
-from nodectl.report.junit import OUTPUT_MOST, junit
+from nodectl.report.junit import OUTPUT_ALL, OUTPUT_MOST, junit
 from nodectl.wire.event import Event
 from tests.report.fleet import fleet
 from tests.report.test_page_browser import HOSTILE, everything, hostile_run
@@ -112,6 +112,21 @@ def test_long_output_is_cut_and_counted() -> None:
     assert len(text) < OUTPUT_MOST + 3000
     assert "characters left out" in text
     assert "END</system-out>" in text
+
+
+def test_all_outputs_together_are_bounded() -> None:
+    events = [Event("check", 2.0, f"n{place}", {"name": "x", "verdict": "fail", "reason": "r", "raw": "a" * OUTPUT_MOST, "simulated": False}) for place in range(3000)]
+    assert OUTPUT_ALL / 2 < len(junit(fold(events))) < OUTPUT_ALL + 3000 * 600
+
+
+def test_a_thousand_nodes_stay_readable_for_a_ci_system() -> None:
+    assert len(junit(fold(fleet(1000, bad=16, raw=2000, rounds=1)))) < 12_000_000
+
+
+def test_a_passed_check_has_its_reason_and_no_output() -> None:
+    text = junit(fold(run_of(check("pass", raw="quite long"))))
+    assert "measured 3, expected 0" in text
+    assert "quite long" not in text
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
