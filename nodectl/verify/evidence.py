@@ -156,11 +156,14 @@ def _checks(events: Sequence[Event]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _verdicts(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
-    """By host: the verdict, its reasons, and where the node is gone or was stopped: how and why."""
+    """By host: the verdict, its reasons, and where the node is gone, was stopped or had a task that failed: how and why."""
     found: dict[str, dict[str, Any]] = {}
     for event in events:
         if event.kind == "verdict":
             found.setdefault(event.host, {}).update({"verdict": event.data.get("verdict", "unknown"), "reasons": event.texts("reasons")})
         elif event.kind in ("host.lost", "host.unreachable", "host.stopped"):
             found.setdefault(event.host, {}).update({"away": event.kind.partition(".")[2], "why": str(event.data.get("reason", ""))})
+        elif event.kind == "task.end" and event.data.get("status") == "failed":
+            why = f"task '{event.data.get('task', '')}': {event.mapping('result').get('msg', '')}"
+            found.setdefault(event.host, {}).update({"away": "failed", "why": why})
     return found

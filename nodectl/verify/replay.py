@@ -102,8 +102,11 @@ def _events(evidence: Mapping[str, Any], judged: Judged, verdicts: Mapping[str, 
     events = [Event("run.start", at, "", {**run, "command": "verify", "version": version, "hosts": hosts})]
     events += [Event("check", at, check.host, check_data(check, step)) for step, check in judged]
     for host, noted in evidence["verdicts"].items():
-        if isinstance(noted, Mapping) and noted.get("away") in ("lost", "unreachable", "stopped"):
-            events.append(Event(f"host.{noted['away']}", at, host, {"reason": str(noted.get("why", "")), "why": str(noted["away"])}))
+        away, why = (str(noted.get("away", "")), str(noted.get("why", ""))) if isinstance(noted, Mapping) else ("", "")
+        if away in ("lost", "unreachable", "stopped"):
+            events.append(Event(f"host.{away}", at, host, {"reason": why, "why": away}))
+        elif away == "failed":
+            events.append(Event("task.end", at, host, {"status": "failed", "task": "", "result": {"msg": why}}))
     for host, verdict in verdicts.items():
         events.append(Event("verdict", at, host, {"verdict": verdict, "reasons": reasons([check for _, check in judged if check.host == host])}))
     return events

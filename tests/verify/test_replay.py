@@ -81,6 +81,22 @@ def test_the_same_verdicts_reasons_and_exit_code_come_out(name: str, fleet: Call
     assert after.exit_code == before.exit_code
 
 
+def test_hosts_that_never_came_to_it_keep_their_exit_code() -> None:
+    """Of a bootstrap: n2 failed a task, n3 was stopped, n4 was never reached; only n1 was verified."""
+    seen = Seen()
+    seen(Event("run.start", 1.0, "", {"command": "bootstrap", "version": "1.0", "hosts": ["n1", "n2", "n3", "n4"]}))
+    seen(Event("task.end", 1.0, "n2", {"status": "failed", "task": "Format", "result": {"msg": "no such disk"}}))
+    seen(Event("host.stopped", 1.0, "n3", {"reason": "too many failed"}))
+    seen(Event("host.unreachable", 1.0, "n4", {"reason": "no route", "why": "timeout"}))
+    verify([node_of(FakeNode("n1"))], load_suite("quick"), FakeFleet(FakeNode("n1")), seen, Terms(today="2026-12-01"))
+    found = again(seen)
+    assert (found.broken, found.verdicts) == ((), {"n1": "pass"})
+    before, after = fold(seen.events), fold(found.events)
+    assert after.exit_code == before.exit_code == 2
+    assert {name: host.status for name, host in after.hosts.items()} == {name: host.status for name, host in before.hosts.items()}
+    assert "no such disk" in after.hosts["n2"].reason
+
+
 def test_repetitions_are_judged_again_as_they_were() -> None:
     seen = Seen()
     seen(Event("run.start", 1.0, "", {"command": "verify", "version": "1.0", "hosts": ["n1", "n2"]}))
