@@ -164,7 +164,8 @@ def pairs_reading(outcome: PairsOutcome, members: Sequence[Member], step: SuiteS
         )
         reading.add(measurement, *_bars("network.pairs", member.host, fleet))
         if finding and finding.expected is not None and finding.basis not in ("", FLOOR):
-            reading.expectations.append(Expectation("network.pairs", "at_least", finding.expected, "B/s", finding.basis, member.host, "this fleet", alone=False))
+            bar = Expectation("network.pairs", "at_least", finding.expected, "B/s", finding.basis, member.host, "this fleet", alone=False)
+            reading.expectations.append(bar)
     return reading
 
 
