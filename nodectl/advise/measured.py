@@ -1,0 +1,137 @@
+"""What a run measured, as networks and places of the model: of several nodes the slowest counts, and the fastest is the other end of the range. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodectl.advise.assumptions import assume
+from nodectl.advise.figure import Figure
+from nodectl.advise.network import Network, measured_latency, measured_rate, nvlink
+from nodectl.advise.storage import Place
+from nodectl.wire.event import Event
+
+# A model is loaded, and a checkpoint written, through these phases of a mount; a scratch disk has fio's figures only.
+_MOUNT = {"read": "phase.batch_read", "load": "phase.model_load", "write": "phase.checkpoint_write", "safe": "phase.checkpoint_durable"}
+_DISK = {"read": "disk.scratch.seq_read", "load": "disk.scratch.seq_read", "write": "disk.scratch.seq_write"}
+
+
+@dataclass
+class Measured:
+    """``figures`` by name of the measurement: (value, conditions, host) of each node, best ones only where a node was measured twice."""
+
+    figures: dict[str, list[tuple[float, Mapping[str, Any], str]]] = field(default_factory=dict)
+    sweeps: list[Mapping[str, Any]] = field(default_factory=list)
+    out: set[str] = field(default_factory=set)
+
+    def of(self, name: str) -> list[tuple[float, Mapping[str, Any], str]]:
+        return [one for one in self.figures.get(name, []) if one[2] not in self.out]
+
+    def figure(self, name: str) -> Figure | None:
+        """The slowest node's, with the fastest as the other end."""
+        found = sorted(self.of(name), key=lambda one: one[0])
+        if not found:
+            return None
+        slowest, fastest = found[0], found[-1]
+        how = f"measured: {name} on {slowest[2]}" + (f", the slowest of {len(found)} nodes" if len(found) > 1 else "")
+        return Figure(name, slowest[0], "B/s", how, "measured", (), slowest[0], fastest[0])
+
+
+def read(events: Iterable[Event]) -> Measured:
+    """Figures of nodes that failed are left out: no job will run there."""
+    found = Measured()
+    for event in events:
+        if event.kind == "reading":
+            for one in event.data.get("measurements") or []:
+                _take(found, one)
+        elif event.kind == "sweep" and event.data.get("op") == "all_reduce" and event.data.get("rows"):
+            found.sweeps.append(event.data)
+        elif event.kind == "verdict" and event.data.get("verdict") in ("fail", "unknown"):
+            found.out.add(event.host)
+    return found
+
+
+def _take(found: Measured, one: Any) -> None:
+    value = one.get("value") if isinstance(one, Mapping) else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0 or one.get("error") or one.get("unit") != "B/s":
+        return
+    conditions = one.get("conditions") if isinstance(one.get("conditions"), Mapping) else {}
+    for host in one.get("hosts") or []:
+        found.figures.setdefault(str(one.get("name")), []).append((float(value), conditions, str(host)))
+
+
+def network(found: Measured, gpu: str) -> Network | None:
+    """From the all-reduce over all nodes; None where none was measured. Latency from its smallest message."""
+    inside = found.figure("node.all_reduce") or nvlink(gpu)
+    sweep = _sweep(found.sweeps)
+    if sweep is not None:
+        return sweep_network(sweep, inside)
+    busbw = found.figure("network.all_reduce") or found.figure("network.pairs")
+    if busbw is None:
+        return None
+    hosts = len(found.of(busbw.name)) if busbw.name == "network.all_reduce" else 2
+    nodes, ranks = _size(found.of(busbw.name)[0][1], max(2, hosts))
+    node = measured_rate("measured: what the adapters of a node carried", busbw, ranks, nodes)
+    return Network("measured", node, inside, assume("tcp_latency" if node.value < 5e9 else "rdma_latency"))
+
+
+def _size(conditions: Mapping[str, Any], hosts: int) -> tuple[int, int]:
+    """(nodes, ranks) that took part, as far as the conditions tell."""
+    nodes, ranks = conditions.get("nodes"), conditions.get("ranks")
+    counted = nodes if isinstance(nodes, int) and nodes > 1 else hosts
+    return counted, ranks if isinstance(ranks, int) and ranks >= counted else counted
+
+
+def _sweep(sweeps: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Of several the one over most nodes, the last of equals; a sweep inside one node says nothing about the network."""
+    over = [one for one in sweeps if len(one.get("hosts") or []) > 1 and _rows(one)]
+    return max(enumerate(over), key=lambda item: (len(item[1]["hosts"]), item[0]))[1] if over else None
+
+
+def _rows(sweep: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    rows = [row for row in sweep.get("rows") or [] if isinstance(row, Mapping) and not row.get("in_place")]
+    return sorted((row for row in rows if _positive(row.get("busbw")) and _positive(row.get("time"))), key=lambda row: float(row["bytes"]))
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+
+
+def sweep_network(sweep: Mapping[str, Any], inside: Figure) -> Network:
+    """The largest message gives the rate, the smallest the latency."""
+    rows, nodes = _rows(sweep), len(sweep["hosts"])
+    ranks = int(sweep.get("ranks") or nodes)
+    large, small = rows[-1], rows[0]
+    best = max(float(row["busbw"]) for row in rows)
+    value, where = float(large["busbw"]), f"over {nodes} nodes"
+    busbw = Figure("bus bandwidth", value, "B/s", f"measured: all_reduce of {large['bytes']} bytes {where}", "measured", (), value, best)
+    took = Figure("time of the smallest message", float(small["time"]), "s", f"measured: all_reduce of {small['bytes']} bytes {where}", "measured")
+    node = measured_rate("measured: what the adapters of a node carried", busbw, ranks, nodes)
+    return Network("measured", node, inside, measured_latency(took, 2 * (ranks - 1)))
+
+
+def places(found: Measured) -> list[Place]:
+    """Scratch disks and file mounts with all of their phases; a mount of which one is missing is left out."""
+    names = sorted({name.partition(":")[2] for name in found.figures if name.startswith(_MOUNT["load"])})
+    mounts = [_place(found, path, {key: f"{name}:{path}" for key, name in _MOUNT.items()}) for path in names]
+    scratch = sorted({name.removeprefix(_DISK["write"]) for name in found.figures if name.startswith(_DISK["write"])})
+    disks = [_place(found, suffix.removeprefix(":") or "scratch disk", {key: name + suffix for key, name in _DISK.items()}) for suffix in scratch]
+    return [place for place in [*mounts, *disks] if place is not None]
+
+
+def _place(found: Measured, name: str, keys: Mapping[str, str]) -> Place | None:
+    figures = {key: found.figure(measurement) for key, measurement in keys.items()}
+    read, load, write = figures["read"], figures["load"], figures["write"]
+    if read is None or load is None or write is None:
+        return None
+    safe = figures.get("safe")
+    return Place(name, read, load, write, safe is not None, safe, _files(found, keys["read"]))
+
+
+def _files(found: Measured, name: str) -> Figure | None:
+    """Samples a second, where each was a file of its own."""
+    rates = [float(conditions["files_per_second"]) for _, conditions, _ in found.of(name) if _positive(conditions.get("files_per_second"))]
+    if not rates:
+        return None
+    return Figure(f"files per second, {name}", min(rates), "1/s", f"measured: {name}, one small file after the other", "measured", (), min(rates), max(rates))

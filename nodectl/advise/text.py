@@ -1,0 +1,141 @@
+"""An advice for a person, and for a program. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from nodectl.advise.advice import Advice
+from nodectl.advise.figure import Figure
+from nodectl.advise.model import Estimate, bottleneck
+from nodectl.verify.units import human
+
+_UNITS = {"B": "B", "B/s": "B/s"}
+
+
+def shown(figure: Figure) -> str:
+    """The value with its unit, and its range where it has one."""
+    value, low, high = (amount(end, figure.unit) for end in (figure.value, figure.low, figure.high))
+    return value if low == high else f"{value} ({low} to {high})"
+
+
+def amount(value: float, unit: str) -> str:
+    if unit == "s":
+        return _time(value)
+    if unit == "1":
+        return f"{value:.0%}"
+    if unit in ("FLOP", "FLOP/s"):
+        return f"{value / 1e12:.4g} T{unit}"
+    if unit == "B/s":
+        return human(value, "B/s").partition(" (")[0]
+    return human(value, _UNITS.get(unit, "count")) if unit in ("B", "count") else f"{value:.4g} {unit}".replace(" money", "")
+
+
+def _time(value: float) -> str:
+    if value >= 7200:
+        return f"{value / 3600:.1f} h"
+    if value >= 300:
+        return f"{value / 60:.1f} min"
+    return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"
+
+
+def lines(advice: Advice) -> list[str]:
+    found = advice.found
+    work, layout = found.work, found.work.layout
+    head = f"{work.name}: {layout.nodes} nodes with {layout.gpus} x {work.gpu}, {work.data}"
+    degrees = (("tensor", layout.tensor), ("pipeline", layout.pipeline), ("expert", layout.expert))
+    head += "".join(f", {name} {degree}" for name, degree in degrees if degree > 1)
+    return [
+        head, *(f"note: {note}" for note in advice.notes), "", *_step(found), "", *_run(found), "", *_what_if("network", advice.networks), "",
+        *_what_if("storage (all of it in one place)", advice.storage), "", *_placement(advice), "", *_narrow(advice),
+    ]
+
+
+def _step(found: Estimate) -> Iterator[str]:
+    yield f"a step takes {shown(found.step)}"
+    waiting = f"waiting for the network ({found.network.name})"
+    terms = (("T_gpu", found.gpu, "compute"), ("T_net", found.net, waiting), ("T_io", found.io, "waiting for storage"))
+    for term, figure, what in terms:
+        yield f"  {term}  {shown(figure):<34} {what}"
+    for one in found.sent:
+        yield f"         {shown(one):<34} {one.name}, before overlap"
+
+
+def _run(found: Estimate) -> Iterator[str]:
+    yield f"a run of {found.work.steps} steps takes {shown(found.run)}; GPUs wait {shown(found.idle)} of it"
+    yield f"  T_gpu {shown(found.run_gpu)}, T_net {shown(found.run_net)}, T_io {shown(found.run_io)}, of which {shown(found.load)} to load the model"
+    yield f"  bottleneck: {bottleneck(found)}"
+    if found.cost is not None:
+        yield f"  cost: {shown(found.cost)}"
+
+
+def _what_if(title: str, rows: Sequence[tuple[str, Estimate]]) -> Iterator[str]:
+    yield f"{'what if: ' + title:<44}{'step':>12}{'run':>12}{'idle':>8}{'cost':>12}"
+    for name, found in rows:
+        cost = amount(found.cost.value, "money") if found.cost else "-"
+        yield f"  {name:<42}{_time(found.step.value):>12}{_time(found.run.value):>12}{found.idle.value:>8.0%}{cost:>12}"
+
+
+def _placement(advice: Advice) -> Iterator[str]:
+    yield "where to keep what"
+    for choice in advice.choices:
+        others = ", ".join(f"{name} {_time(figure.value)}" for name, figure in choice.order)
+        yield f"  {choice.phase:<14} {choice.place.name}: {choice.why}"
+        yield f"                 {others}"
+
+
+def _narrow(advice: Advice) -> Iterator[str]:
+    if advice.narrow:
+        yield "what would narrow it (measure it, or say it in the workload)"
+        for one in advice.narrow:
+            yield f"  {one.name}: {shown(one)}; {one.how}"
+
+
+def explained(advice: Advice) -> list[str]:
+    """Each figure of the answer down to what it rests on."""
+    found = advice.found
+    rows = []
+    for figure in (found.step, found.load, found.idle, *([found.cost] if found.cost else [])):
+        rows += [*tree(figure), ""]
+    return rows
+
+
+def tree(figure: Figure, depth: int = 0, seen: set[int] | None = None) -> Iterator[str]:
+    known: set[int] = set() if seen is None else seen
+    again = id(figure) in known and bool(figure.inputs)
+    known.add(id(figure))
+    origin = {"measured": "", "workload": "workload, ", "assumed": "assumed: ", "computed": "= "}[figure.kind]
+    yield f"{'  ' * depth}{figure.name}: {shown(figure)}  [{origin}{figure.how}]" + (" (as above)" if again else "")
+    if not again:
+        for part in figure.inputs:
+            yield from tree(part, depth + 1, known)
+
+
+def as_json(advice: Advice) -> str:
+    found = advice.found
+    data: dict[str, Any] = {
+        "workload": found.work.name, "network": found.network.name, "notes": list(advice.notes), "bottleneck": bottleneck(found),
+        "step": {key: _figure(figure) for key, figure in (("total", found.step), ("gpu", found.gpu), ("net", found.net), ("io", found.io))},
+        "run": {
+            key: _figure(figure) for key, figure in (
+                ("total", found.run), ("gpu", found.run_gpu), ("net", found.run_net), ("io", found.run_io), ("model_load", found.load), ("idle", found.idle),
+                *((("cost", found.cost),) if found.cost else ()),
+            )
+        },
+        "collectives": [_figure(one) for one in found.sent],
+        "what_if": {
+            kind: [{"name": name, "step": _figure(one.step), "run": _figure(one.run), "idle": _figure(one.idle)} for name, one in rows]
+            for kind, rows in (("network", advice.networks), ("storage", advice.storage))
+        },
+        "placement": [
+            {"phase": one.phase, "place": one.place.name, "why": one.why, "order": [[name, figure.value] for name, figure in one.order]}
+            for one in advice.choices
+        ],
+        "rests_on": [{**_figure(leaf), "kind": leaf.kind} for leaf in found.run.leaves()],
+    }
+    return json.dumps(data, indent=2) + "\n"
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    return {"name": figure.name, "value": figure.value, "low": figure.low, "high": figure.high, "unit": figure.unit, "how": figure.how}
