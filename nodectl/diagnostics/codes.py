@@ -368,4 +368,11 @@ CODES: Mapping[str, Code] = {
         "- hosts: all\n  vars_prompt:\n    - {name: release, prompt: Which release?}",
         "Give the answer with -e NAME=VALUE; for a secret, put it into a vault-encrypted file: -e @answers.yml.",
     ),
+    "E411": Code(
+        "workload cannot be used",
+        "--workload names a shipped workload, or a YAML file that says what is trained: model, parallelism, batch, and what is known of compute, dataset, "
+        "checkpoints and constraints. What cannot be meant (more stages than layers, a unit of another kind) would give figures without meaning.",
+        "model: {parameters: 12 GB, layers: 48, hidden: 3840}   # a count, not bytes",
+        "Correct the places that the message lists; docs/time-model.md names all keys with their units.",
+    ),
 }
