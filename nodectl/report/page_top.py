@@ -35,15 +35,30 @@ def _head(kind: str, caption: str, *columns: str) -> str:
 
 
 def headline(summary: Summary) -> str:
-    count, bad = len(summary.hosts), summary.not_ready()
-    word = "proven ready" if summary.proving else "done"
+    """What the run came to, in one line. A node that is waived is handed off, and yet not proven: it is counted by itself."""
+    count, found = len(summary.hosts), summary.not_ready()
+    waived = [name for name, host in found if host.state == "skipped"]
+    bad = [name for name, host in found if host.state != "skipped"]
     if not count:
         return "No node took part in this run"
-    if not bad:
-        return f"{'All ' if count > 1 else ''}{count} node{'s are' if count > 1 else ' is'} {word}"
-    names = f": {', '.join(name for name, _ in bad[:3])}{f' and {len(bad) - 3} more' if len(bad) > 3 else ''}"
-    short = "ready" if summary.proving else "done"
-    return f"{len(bad)} of {count} node{'s' if count > 1 else ''} {'is' if len(bad) == 1 else 'are'} not {short}{names}"
+    if bad:
+        besides = f"; {len(waived)} more {_are(len(waived))} ready only by a waiver" if waived else ""
+        return f"{_of(bad, count)} not {'ready' if summary.proving else 'done'}: {_first(bad)}{besides}"
+    if waived:
+        return f"{_of(waived, count)} ready only by a waiver: {_first(waived)}"
+    return f"{'All ' if count > 1 else ''}{count} node{'s' if count > 1 else ''} {_are(count)} {'proven ready' if summary.proving else 'done'}"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _of(names: Sequence[str], count: int) -> str:
+    return f"{len(names)} of {count} node{'s' if count > 1 else ''} {_are(len(names))}"
+
+
+def _first(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
 
 
 def sign(summary: Summary) -> str:
