@@ -21,7 +21,7 @@ from nodectl.verify.members import Clock, NodeFacts
 from nodectl.verify.nvme_checks import nvme
 from nodectl.verify.parse.workload import records
 from nodectl.verify.path_mtu import path_mtu
-from nodectl.verify.pci_checks import pci
+from nodectl.verify.pci_checks import hardware_root, pci
 from nodectl.verify.profiles import load_profiles, profile_for
 from nodectl.verify.reading import Reading, unknown
 from nodectl.verify.session import Gone, Session
@@ -67,7 +67,9 @@ _LOCKED_OUT = frozenset(["auth", "host_key", "python"])
 def fabric(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
     """Kind and state of the fabric. `best` with only TCP found is said, not failed: the pool may have no other."""
     host = (session.host,)
-    arguments = {"subnets": list(session.variables.get("fabric_subnets") or []), "exclude": list(session.variables.get("fabric_exclude") or [])}
+    root = hardware_root(session.variables)
+    arguments = {"subnets": list(session.variables.get("fabric_subnets") or []), "exclude": list(session.variables.get("fabric_exclude") or []), "sysfs_root": root}
+    simulated = root != "/"
     outcome = session.ask("fabric_facts", arguments, step.deadline)
     if outcome.failed:
         return unknown("fabric.kind", host, "fabric_facts", outcome.msg)
@@ -81,13 +83,13 @@ def fabric(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) ->
     why = f"network_tier {tier}"
     if tier == "best" and facts.fabric == "tcp":
         why += ", and only TCP was found: " + "; ".join(found.texts("not_found")[:2])
-    measured = Measurement("fabric.kind", facts.fabric, "text", host, "fabric_facts")
+    measured = Measurement("fabric.kind", facts.fabric, "text", host, "fabric_facts", simulated=simulated)
     reading.add(measured, Expectation("fabric.kind", "equals", facts.fabric, "text", why, host[0]))
     usable = [one for one in hcas if one.get("usable") is True]
     wanted, source = _hcas_wanted(session)
     if tier == "best" and (facts.fabric != "tcp" or wanted is not None):
         unusable = "; ".join([*(f"{one.get('name')}: {one.get('reason')}" for one in hcas if one.get("usable") is not True), *found.texts("not_found")[:2]])
-        measurement = Measurement("fabric.hcas", float(len(usable)), "count", host, "fabric_facts", detail=unusable)
+        measurement = Measurement("fabric.hcas", float(len(usable)), "count", host, "fabric_facts", simulated=simulated, detail=unusable)
         least = 1.0 if wanted is None else wanted
         reading.add(measurement, Expectation("fabric.hcas", "at_least", least, "count", "devices that are up and usable", host[0], source))
     facts.listed_gpus = len(gpus)
