@@ -18,13 +18,15 @@ from nodectl.lab.qmp import Monitor, await_shell, type_line
 from nodectl.lab.state import locked
 
 # To be raised when what is done to the image changes, and none of the texts that its name is made of.
-RECIPE = 2
+RECIPE = 3
 # Kernel and a busybox that needs no library. Not the cloud kernel: it has neither rdma_rxe nor ib_ipoib.
 KERNEL_PACKAGES = ["linux-image-amd64", "busybox-static"]
 # Installed when the image is built: under emulation apt would need minutes for them in each guest.
 GUEST_PACKAGES = ["chrony", "rdma-core", "ibverbs-utils", "infiniband-diags", "perftest", "mdadm", "nvme-cli", "fio", "pciutils", "ethtool"]
 # Loaded before the state is saved, which saves every guest seconds.
 WARM_MODULES = ["nvme", "rdma_rxe", "rdma_ucm", "ib_umad", "ib_uverbs", "raid0", "xfs", "fuse"]
+# What a guest runs when it wakes up, so that it is in its memory by then.
+WARM_PROGRAMS = "(ip -V; rdma link; tar --version; dd --version; chown --version; chmod --version; hostname; nvme version) >/dev/null"
 # What a guest without hardware or a way out has no use for; each costs seconds of emulated boot.
 MASKED = [
     *QUIET_UNITS, "nvmf-autoconnect.service", "nvmefc-boot-connections.service", "getty@tty1.service", "systemd-pstore.service", "uuidd.socket",
@@ -38,6 +40,8 @@ RXE_UNIT = f"""\
 [Unit]
 Description=soft-RoCE on the lab's fabric
 After=network.target sys-subsystem-net-devices-{guest_qemu.FABRIC}.device
+# Not before the guest has its own addresses: the device's GUID is made of the card's.
+ConditionPathExists=/etc/systemd/network/11-fabric.network
 ConditionPathExists=!/sys/class/infiniband/rxe0
 
 [Service]
@@ -179,8 +183,9 @@ def _furnish(tree: Path) -> None:
     shell.parent.mkdir(parents=True)
     shell.write_text(SERIAL_SHELL)
     (units / "lab-rxe.service").write_text(RXE_UNIT)
-    for name in ("systemd-networkd.service",):
-        run([*CONTAINED, "chroot", str(tree), "systemctl", "enable", name])
+    run([*CONTAINED, "chroot", str(tree), "systemctl", "enable", "systemd-networkd.service", "lab-rxe.service"])
+    # Keys for the first start only, so that sshd runs in the saved state; each guest's own come with its seed.
+    run(["ssh-keygen", "-A", "-f", str(tree)])
     (tree / "etc/fstab").write_text("/dev/vda / ext4 rw,noatime 0 1\n")
     (tree / "etc/hostname").write_text("guest\n")
     (tree / "etc/machine-id").write_text("")
@@ -208,7 +213,7 @@ def _save_state(partial: Path, below: Path) -> None:
         await_shell(files.serial, BOOT_TIMEOUT_S)
         # Units without a network of theirs may fail; what counts is that the boot is over.
         type_line(files.serial, "systemctl is-system-running --wait >/dev/null; stty -echo; PS1=; true", BOOT_TIMEOUT_S)
-        type_line(files.serial, f"modprobe -a {' '.join(WARM_MODULES)} && sync", BOOT_TIMEOUT_S)
+        type_line(files.serial, f"modprobe -a {' '.join(WARM_MODULES)} && {WARM_PROGRAMS} && sync", BOOT_TIMEOUT_S)
         with Monitor(files.monitor) as monitor:
             monitor.run("stop")
             monitor.human(f"savevm {SNAPSHOT}")

@@ -7,6 +7,7 @@ import tarfile
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from nodectl.lab import disks, guest_qemu
@@ -51,9 +52,8 @@ chmod 0600 /etc/ssh/ssh_host_*_key
 chown -R {user}:{user} /home/{user}/.ssh
 chmod 0700 /home/{user}/.ssh
 chmod 0600 /home/{user}/.ssh/authorized_keys
-systemctl reset-failed ssh.service || true
-systemctl start ssh.service
-systemctl enable --quiet --now lab-rxe.service
+kill -HUP "$(cat /run/sshd.pid)" || systemctl start ssh.service
+rdma link add rxe0 type rxe netdev {fabric}
 """
 NETWORK = """\
 [Match]
@@ -101,6 +101,11 @@ def make(state: LabState, guest: LabHost, image: GuestImage) -> None:
     keys.mkdir(parents=True)
     run(["ssh-keygen", "-A", "-f", str(folder)])
     files(state, guest.name).seed.write_bytes(seed(state, guest, keys))
+    for serial in guest.serials:
+        path = disks.image(state, serial)
+        state.claim("file", str(path))
+        with path.open("wb") as file:
+            file.truncate(state.disk_bytes)
 
 
 def seed(state: LabState, guest: LabHost, keys: Path) -> bytes:
@@ -154,15 +159,11 @@ def wake(state: LabState, guest: LabHost) -> None:
 
 
 def plug_disks(state: LabState, guest: LabHost) -> None:
-    """Plugs the guest's NVMe disks in, empty files with their serials, and waits until it shows all of them. Raises LabProblem."""
+    """Plugs the guest's NVMe disks in and waits until it shows all of them. Raises LabProblem."""
     own = files(state, guest.name)
     with Monitor(own.monitor) as monitor:
         for port, serial in enumerate(guest.serials):
-            path = disks.image(state, serial)
-            state.claim("file", str(path))
-            with path.open("wb") as file:
-                file.truncate(state.disk_bytes)
-            for command, arguments in guest_qemu.nvme(serial, path, port):
+            for command, arguments in guest_qemu.nvme(serial, disks.image(state, serial), port):
                 monitor.run(command, arguments)
     if guest.serials:
         seconds = int(PLUG_TIMEOUT_S)
@@ -219,5 +220,6 @@ def _start(state: LabState, chosen: Sequence[LabHost], image: GuestImage, say: S
         say(f"starting guest {guest.name}")
         make(state, guest, image)
         boot(state, guest, image)
-    for guest in chosen:
-        wake(state, guest)
+    with ThreadPoolExecutor(max(1, len(chosen)), thread_name_prefix="wake") as pool:
+        for job in [pool.submit(wake, state, guest) for guest in chosen]:
+            job.result()
