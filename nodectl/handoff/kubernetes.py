@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodectl.handoff.artefact import Artefact, Inexpressible
@@ -105,13 +105,20 @@ status=0
 # Each of its own, so that one unknown node does not hold up the others.
 try() { run "$@" || { echo "failed: kubectl $*" >&2; status=1; }; }
 
-# untaint NODE: kubectl calls it an error to remove what is not there.
+# untaint NODE...: kubectl calls it an error to remove what is not there.
 untaint() {
-    if [ "${dry-}" ]; then run taint node "$1" @TAINT@-; return; fi
-    keys=$(kubectl get node "$1" -o 'jsonpath={.spec.taints[*].key}') || { status=1; return; }
-    case " $keys " in *' @TAINT@ '*) try taint node "$1" @TAINT@- ;; esac
+    for node in "$@"; do
+        case $tainted in *" $node "*) try taint node "$node" @TAINT@- ;; esac
+    done
 }
-[ "${1-}" = --dry-run ] && dry=1
+
+# tainted: the nodes that have nodectl's taint now; a dry run takes all that may have it.
+if [ "${1-}" ]; then
+    tainted=' @PROVEN@ '
+else
+    keys=$(kubectl get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{" "}{.spec.taints[*].key}{"\n"}{end}') || exit 1
+    tainted=" $(printf '%s\n' "$keys" | awk '{ for (i = 2; i <= NF; i++) if ($i == "@TAINT@") printf "%s ", $1 }')"
+fi
 
 @CALLS@
 exit "$status"
@@ -120,19 +127,41 @@ exit "$status"
 
 def script(nodes: list[dict[str, Any]], run_id: str) -> str:
     """The text of apply.sh: labels and annotations of each node as its object has them, and nodectl's own that it lacks taken away."""
-    calls = [call for node in nodes for call in _calls(node)]
-    values = {"@RUN@": label(run_id), "@TAINT@": TAINT, "@CALLS@": "\n".join(calls)}
-    return re.sub("@(?:RUN|TAINT|CALLS)@", lambda mark: values[mark[0]], _SCRIPT)
+    out = [node for node in nodes if node["spec"]]
+    proven = [node["metadata"]["name"] for node in nodes if not node["spec"]]
+    # Out first and in last: between two commands no unproven node is without its taint.
+    calls = [call for node in out for call in _taints(node)]
+    calls += [call for words, names in _alike(nodes).items() for some in _slices(names) for call in _words(some, *words)]
+    calls += [f"untaint {' '.join(some)}" for some in _slices(proven)]
+    values = {"@RUN@": label(run_id), "@TAINT@": TAINT, "@PROVEN@": " ".join(proven), "@CALLS@": "\n".join(calls)}
+    return re.sub("@(?:RUN|TAINT|PROVEN|CALLS)@", lambda mark: values[mark[0]], _SCRIPT)
 
 
-def _calls(node: Mapping[str, Any]) -> list[str]:
-    """Out first and in last: between two commands no unproven node is without its taint."""
-    host = node["metadata"]["name"]
-    labels = _changes(node["metadata"].get("labels", {}), (VERDICT, RUN, FABRIC, GPU))
-    annotations = _changes(node["metadata"].get("annotations", {}), (REASON, WAIVERS))
-    told = [f"try label node {host} --overwrite {shlex.join(labels)}", f"try annotate node {host} --overwrite {shlex.join(annotations)}"]
-    taints = [f"{taint['key']}={taint['value']}:{taint['effect']}" for taint in node["spec"].get("taints", [])]
-    return [f"try taint node {host} --overwrite {shlex.join(taints)}", *told] if taints else [*told, f"untaint {host}"]
+# Of a fleet most nodes get the same words, and kubectl takes many nodes at once; so many names are a line that can still be read.
+AT_ONCE = 50
+
+
+def _slices(names: Sequence[str]) -> list[Sequence[str]]:
+    return [names[first:first + AT_ONCE] for first in range(0, len(names), AT_ONCE)]
+
+
+def _alike(nodes: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[str]]:
+    """Names of nodes by (changes of labels, changes of annotations)."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for node in nodes:
+        labels = _changes(node["metadata"].get("labels", {}), (VERDICT, RUN, FABRIC, GPU))
+        annotations = _changes(node["metadata"].get("annotations", {}), (REASON, WAIVERS))
+        found.setdefault((shlex.join(labels), shlex.join(annotations)), []).append(node["metadata"]["name"])
+    return found
+
+
+def _words(names: Sequence[str], labels: str, annotations: str) -> list[str]:
+    return [f"try label node {' '.join(names)} --overwrite {labels}", f"try annotate node {' '.join(names)} --overwrite {annotations}"]
+
+
+def _taints(node: Mapping[str, Any]) -> list[str]:
+    taints = [f"{taint['key']}={taint['value']}:{taint['effect']}" for taint in node["spec"]["taints"]]
+    return [f"try taint node {node['metadata']['name']} --overwrite {shlex.join(taints)}"]
 
 
 def _changes(wanted: Mapping[str, str], own: tuple[str, ...]) -> list[str]:

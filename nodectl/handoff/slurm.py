@@ -14,8 +14,8 @@ from nodectl.handoff.pool import Excluded, HandedNode, Pool
 
 # What Slurm takes for a node without reading a range ([), a list (,), a comment (#) or a space into it.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-# DEFAULT gives values to the lines after it, and ALL means every node of the cluster.
-_TAKEN = frozenset(["default", "all"])
+# DEFAULT gives values to the lines after it, ALL means every node of the cluster, and `proven` is the set below.
+_TAKEN = frozenset(["default", "all", "proven"])
 _ADDRESS = re.compile(r"[A-Za-z0-9:][A-Za-z0-9.:_-]*")
 # slurmd drains a node that has less memory than its line says, and the kernel keeps a little more for itself with every update.
 MEMORY_SHARE = 0.98

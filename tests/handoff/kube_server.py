@@ -58,7 +58,8 @@ def api_server(folder: Path) -> Iterator[Cluster]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
-            self.answer(_DISCOVERY.get(path) or cluster.nodes.get(path.removeprefix("/api/v1/nodes/")))
+            listed = {"apiVersion": "v1", "kind": "NodeList", "metadata": {}, "items": list(cluster.nodes.values())} if path == "/api/v1/nodes" else None
+            self.answer(_DISCOVERY.get(path) or listed or cluster.nodes.get(path.removeprefix("/api/v1/nodes/")))
 
         def do_PATCH(self) -> None:
             name = self.path.partition("?")[0].removeprefix("/api/v1/nodes/")

@@ -148,8 +148,30 @@ def test_a_dry_run_asks_nobody(args: tuple[str, ...], code: int, cluster: Cluste
 
 def test_the_taint_comes_first_and_goes_last() -> None:
     """Between two commands no node that is not proven is free to be scheduled on."""
-    calls = [line for line in kubernetes(pool_of(EVENTS)).files["kubernetes/apply.sh"].splitlines() if " n2 " in line or "gpu-01.rack1" in line]
-    assert [line.split()[1] if line.startswith("try") else "untaint" for line in calls] == ["label", "annotate", "untaint", "taint", "label", "annotate"]
+    calls = [line for line in kubernetes(pool_of(EVENTS)).files["kubernetes/apply.sh"].splitlines() if line.startswith(("try ", "untaint "))]
+    assert [line.split()[1] if line.startswith("try") else "untaint" for line in calls] == ["taint", "taint", *["label", "annotate"] * 3, "untaint"]
+
+
+@needs_kubectl
+def test_a_fleet_takes_few_commands_and_everybody_gets_his(cluster: Cluster) -> None:
+    """And a name that is part of another is not taken for it."""
+    names = [f"n{number}" for number in range(1, 121)]
+    for name in names:
+        cluster.add(name, taints=[TAINT] if name in ("n1", "n100") else [])
+    del cluster.nodes["n77"]
+    events = [one for name in names for one in (node(name), verdict(name))]
+    calls = [line for line in kubernetes(pool_of(events)).files["kubernetes/apply.sh"].splitlines() if line.startswith(("try ", "untaint "))]
+    assert len(calls) == 9
+    done = apply(cluster, *events)
+    assert (done.returncode, "n77" in done.stderr) == (1, True)
+    assert {name for name, (labels, _, taints) in ours(cluster).items() if labels.get("nodectl/verdict") == "pass" and not taints} == set(cluster.nodes)
+
+
+@needs_kubectl
+def test_a_cluster_that_does_not_answer_is_an_error_and_nothing_is_half_done(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.config.write_text(cluster.config.read_text().replace("http://127.0.0.1", "http://127.0.0.2"))
+    assert apply(cluster, *EVENTS).returncode == 1
+    assert cluster.changes == 0
 
 
 @pytest.mark.parametrize("host", ["Node1", "node_1", "ü", "a.", ".a", "-a", "a-", "a..b", "a-.b", "a" * 254, "fe80::1", "a=b", "n$(id)", "a b", "--all"])

@@ -87,7 +87,7 @@ def test_what_no_line_could_say_truly_is_refused_and_the_others_stand(changes: d
     assert "NodeSet=proven Nodes=n2\n" in artefact.files["slurm/nodes.conf"]
 
 
-@pytest.mark.parametrize("host", ["default", "ALL", "a[1]", "ünode", "a=b", "a~b", "-n", "a+b", "fe80::1", "n" * 65, "a%b", ".n"])
+@pytest.mark.parametrize("host", ["default", "ALL", "proven", "a[1]", "ünode", "a=b", "a~b", "-n", "a+b", "fe80::1", "n" * 65, "a%b", ".n"])
 def test_names_that_mean_something_else_to_slurm(host: str) -> None:
     """Proven or not: a line `NodeName=ALL State=DRAIN` would take the whole cluster down."""
     for value in ("pass", "fail"):
