@@ -182,3 +182,8 @@ def test_any_events_leave_the_good_node_and_hand_off_only_what_passed(tmp_path_f
     assert result.world_size >= 8
     last = {event.host: event.data.get("verdict") for event in events if event.kind == "verdict"}
     assert all(last.get(host) == "pass" for host in result.hosts if host != "n2")
+
+
+def test_a_verdict_about_nobody_is_nobodys(tmp_path: Path) -> None:
+    result = write_handoff([*start("n2"), verdict(""), node(""), *GOOD], tmp_path)
+    assert (result.hosts, result.excluded) == (("n2",), {})

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from nodectl.handoff.pool import pool_of
 from nodectl.handoff.skypilot import skypilot
@@ -140,3 +141,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("changes", "words"), REFUSED, ids=[str(changes) for changes, _ in REFUSED])
 def test_what_skypilot_would_put_unquoted_on_a_line_is_refused(changes: dict[str, Any], words: str) -> None:
     assert words in refusal(**changes)
+
+
+def test_what_most_have_is_said_once() -> None:
+    events = [node("n1"), verdict("n1"), node("n2", user="admin"), verdict("n2"), node("n3", key_file="/keys/other"), verdict("n3"), node("n4", port=2222), verdict("n4")]
+    assert yaml.safe_load(text_of(*events)) == {"nodectl": {"user": "ops", "identity_file": "/keys/id", "hosts": [
+        {"ip": "192.0.2.1"}, {"ip": "192.0.2.2", "user": "admin"}, {"ip": "192.0.2.3", "identity_file": "/keys/other"}, "n4",
+    ]}}

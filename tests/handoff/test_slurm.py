@@ -251,3 +251,9 @@ def test_one_word_for_two_nodes_is_the_first_ones() -> None:
 def test_a_node_that_was_never_reached_is_drained_where_the_inventory_says_it_is() -> None:
     artefact = made(named("n1"), Event("host.unreachable", 1.0, "n1", {"reason": "no route"}))
     assert line_of(artefact, "n1") == 'NodeName=n1 NodeAddr=192.0.2.1 State=DRAIN Reason="nodectl: unreachable: no route"'
+
+
+@pytest.mark.parametrize(("more", "cut"), [(-1, False), (0, False), (1, True)])
+def test_only_what_is_too_long_is_cut(more: int, cut: bool) -> None:
+    text = reason(Excluded("n1", "failed", ("x" * (REASON_MOST - len("nodectl: failed: ") + more),)))
+    assert (len(text), text.endswith("...")) == (min(REASON_MOST, REASON_MOST + more), cut)
