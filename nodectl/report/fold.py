@@ -36,7 +36,8 @@ class Stats:
 
 @dataclass
 class HostSummary:
-    """``reason`` says why the status is not ok; ``reasons`` say why the verdict is not pass; ``node`` is what its node event said of it."""
+    """``reason`` says why the status is not ok; ``reasons`` say why the verdict is not pass; ``origin`` is where the task
+    that failed first was written (file:line:column), ``node`` what the node event said."""
 
     status: Status = "ok"
     stats: Stats = field(default_factory=Stats)
@@ -46,6 +47,7 @@ class HostSummary:
     checks: list[dict[str, Any]] = field(default_factory=list)
     reason: str = ""
     hint: str = ""
+    origin: str = ""
     node: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -175,6 +177,7 @@ def _task_end(summary: Summary, event: Event) -> None:
         stats.changed += 1
     if status == "failed":
         stats.failed += 1
+        host.origin = host.origin or str(event.data.get("origin") or "")
         _worsen(host, "failed", _why_failed(event.data, result))
     elif status == "skipped":
         stats.skipped += 1

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from nodectl.diagnostics.render_github import workflow_command
 from nodectl.report.fold import HostSummary, Summary
-from nodectl.report.human import printable, why
+from nodectl.report.human import origin_of, printable, why
 from nodectl.report.page_top import headline
 
 # Characters of one annotation: GitHub cuts off at 64 KiB, and nobody reads a screen of them.
@@ -29,9 +29,16 @@ def _lines(summary: Summary) -> Iterator[str]:
         end = "" if summary.complete else "; the run came to no end"
         yield workflow_command("error", "nodectl", printable(f"{headline(summary)}{end}. Everything is in report.html of run {summary.run_id}"))
     for name, host in bad[:LINES_MOST]:
-        yield workflow_command("warning" if host.verdict == "skipped" and host.status == "ok" else "error", f"{printable(name)}: {host.state}", _said(host))
+        severity = "warning" if host.state == "skipped" else "error"
+        yield workflow_command(severity, f"{printable(name)}: {host.state}", _said(host), _place(host))
     if len(bad) > LINES_MOST:
         yield workflow_command("error", "nodectl", f"and {len(bad) - LINES_MOST} more nodes")
+
+
+def _place(host: HostSummary) -> dict[str, str]:
+    """GitHub shows the annotation beside the line of the task that failed."""
+    origin = origin_of(host.origin) if host.status == "failed" else None
+    return {"file": printable(origin.file), "line": str(origin.line), "col": str(origin.column)} if origin else {}
 
 
 def _said(host: HostSummary) -> str:

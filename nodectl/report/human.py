@@ -147,7 +147,7 @@ class TaskLog:
         self._warned.add(text)
         first = "" if self._view.verbosity else "first on "
         where = f" [{first}{event.host}]" if event.host else ""
-        origin = _origin(event.data.get("origin"))
+        origin = origin_of(event.data.get("origin"))
         yield Text(f"[WARNING]:{where} {event.data.get('text', '')}{f' ({origin})' if origin else ''}", style="magenta")
 
     def _check(self, event: Event) -> Iterator[Text]:
@@ -191,7 +191,7 @@ def _gone(event: Event, word: str, meaning: str) -> Iterator[Text]:
 
 def failure(data: dict[str, Any], result: dict[str, Any]) -> Iterator[Text]:
     """Where the failed task was written, with its line and a caret, and what the program said."""
-    origin = _origin(data.get("origin"))
+    origin = origin_of(data.get("origin"))
     if origin:
         # Its headline would repeat the line above; what is left is the arrow, the snippet and the caret.
         text = render_human(Diagnostic("", "", origin), colour=False)
@@ -208,7 +208,7 @@ def _cut(line: str) -> str:
     return line if len(line) <= WIDEST else f"{line[:WIDEST]}… ({len(line)} characters)"
 
 
-def _origin(text: Any) -> Origin | None:
+def origin_of(text: Any) -> Origin | None:
     """The place that an event names as file:line:column."""
     parts = str(text or "").rsplit(":", 2)
     return Origin(parts[0], int(parts[1]), int(parts[2])) if len(parts) == 3 and parts[1].isdecimal() and parts[2].isdecimal() else None

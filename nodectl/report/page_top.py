@@ -115,6 +115,8 @@ def causes(summary: Summary) -> Iterator[str]:
 def _why_row(name: str, host: HostSummary) -> str:
     link = f'<a href="#node={_address(name)}">{_text(name)}</a>'
     hint = f'<p class="hint">{_text(host.hint)}</p>' if host.hint else ""
+    if host.status == "failed" and host.origin:
+        hint = f'<p class="hint">written at <code>{_text(host.origin)}</code></p>{hint}'
     told = [_cut(line) for line in why(host).splitlines()] or [_NOTHING]
     lines = "".join(f"<li>{_text(line)}</li>" for line in told)
     return f'<tr><th scope="row">{link}</th><td>{_badge(host.state)}</td><td><ul>{lines}</ul>{hint}</td></tr>'

@@ -79,6 +79,18 @@ def undone(text: str) -> str:
     return text
 
 
+@pytest.mark.parametrize(("origin", "place"), [
+    ("roles/base/tasks/main.yml:12:5", "file=roles/base/tasks/main.yml,line=12,col=5,"), ("a:b,c%.yml:1:2", "file=a%3Ab%2Cc%25.yml,line=1,col=2,"), ("", ""), ("nowhere", ""), (None, ""),
+])
+def test_a_failed_task_is_shown_beside_its_line(origin: str | None, place: str) -> None:
+    failed = Event("task.end", 2.0, "n1", {"status": "failed", "task": "install", "result": {"msg": "no space"}, "origin": origin})
+    later = Event("task.end", 3.0, "n1", {"status": "failed", "task": "x", "result": {}, "origin": "later.yml:1:1"})
+    events = [Event("run.start", 1.0, "", {"command": "run", "hosts": ["n1"]}), failed, Event("run.end", 4.0)]
+    assert lines(events)[1] == f"::error {place}title=n1%3A failed::install: no space"
+    if place:
+        assert lines([*events[:2], later, events[2]])[1] == lines(events)[1]
+
+
 def test_long_reasons_are_cut() -> None:
     events = [Event("run.start", 1.0, "", {"command": "verify", "hosts": ["n1"]}), Event("verdict", 1.0, "n1", {"verdict": "fail", "reasons": ["x" * 100_000]}), Event("run.end", 2.0)]
     assert max(map(len, lines(events))) < MOST + 200

@@ -170,6 +170,11 @@ def test_few_nodes_one_by_one_with_their_reasons_and_what_helps() -> None:
     assert "By cause" not in text
 
 
+def test_where_a_failed_task_was_written() -> None:
+    failed = Event("task.end", 2.0, "n1", {"status": "failed", "task": "install", "result": {"msg": "no space"}, "origin": "roles/base/tasks/main.yml:12:5"})
+    assert "n1 ✕ failed install: no space written at roles/base/tasks/main.yml:12:5" in parts(run("run", failed)).text()
+
+
 def test_many_nodes_by_cause() -> None:
     events = run("verify", *(verdict(f"n{place}", "fail", f"network.pairs: measured {place} MB/s") for place in range(30)), verdict("x", "unknown", "gpu.ecc: hung"), hosts=())
     text = parts(events).text()
