@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodectl.report.compare import NOISE, Change, compare
@@ -175,6 +175,7 @@ def test_sweeps(before: Summary, after: Summary, said: list[str]) -> None:
     assert [change.check for change in compare(before, after).changes] == said
 
 
+@settings(deadline=None)
 @given(st.floats(1e-6, 1e12), st.floats(1e-6, 1e12), st.sampled_from(["B/s", "s", "1/s"]), st.floats(0, 0.9))
 def test_there_and_back(one: float, other: float, unit: str, noise: float) -> None:
     """What got slower one way got faster the other way, or is noise both ways; a run beside itself has no change."""

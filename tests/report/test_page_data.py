@@ -8,7 +8,7 @@ from array import array
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodectl.report.fold import fold
@@ -53,6 +53,7 @@ def test_every_check_comes_back_as_it_was() -> None:
         assert {tuple(part or "" for part in one) for one in said} == {tuple(part or "" for part in one) for one in shown}
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters(blacklist_characters="\0")))
 def test_sentences_come_back(text: str) -> None:
     assert put_together(*taken_apart(text)) == text
@@ -145,6 +146,7 @@ def pair(first: str, second: str, value: Any, **more: Any) -> dict[str, Any]:
     return {"hosts": [first, second], "rail": "", "tool": "all_reduce", "bytes": 8, "value": value, "unit": "B/s", "round": 1, "error": "", **more}
 
 
+@settings(deadline=None)
 @given(st.integers(2, 9).flatmap(lambda count: st.tuples(st.just(count), st.dictionaries(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)).filter(lambda cell: cell[0] != cell[1]), st.floats(1, 1e12)))), st.booleans())
 def test_matrices_come_back(case: tuple[int, dict[tuple[int, int], float]], directed: bool) -> None:
     count, values = case
