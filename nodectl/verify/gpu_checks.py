@@ -35,13 +35,13 @@ def gpu(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Re
     if outcome.failed:
         return unknown("gpu.count", (host,), "probe_gpu", outcome.msg)
     said, hardware = Answer("probe_gpu", outcome.values), facts.hardware
-    gpus, listed, error = said.parts("gpus"), int(said.number("listed")), said.text("error")
+    gpus, listed, error = said.parts("gpus"), said.texts("listed"), said.text("error")
     hardware.simulated = said.truth("simulated")
-    names = [str(entry.get("name") or "") for entry in gpus] or list(facts.gpu_names)
+    names = [str(entry.get("name") or "") for entry in gpus] or listed or list(facts.gpu_names)
     hardware.profile = profile_for(load_profiles(), str(session.variables.get("node_profile") or ""), names)
     on_bus = [str(device.get("address")) for device in hardware.of("gpu")]
     traits = hardware.traits.setdefault(KIND, {})
-    reading = _count(session, hardware, len(gpus) if not error else max(listed, len(on_bus)), traits)
+    reading = _count(session, hardware, len(gpus) if not error else max(len(listed), len(on_bus)), traits)
     if not (gpus or listed or on_bus):
         return reading
     if error:

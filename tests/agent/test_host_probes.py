@@ -298,7 +298,7 @@ def test_links_that_say_nothing(tmp_path: Path) -> None:
 
 def test_gpus_of_a_machine(machine: Path) -> None:
     found = probe_gpu.act(System(), filled(probe_gpu.SPEC, root=str(machine)), False).values
-    assert (found["driver"], found["library"], found["listed"], len(found["gpus"]), found["error"]) == ("550.90.07", "550.90.07", 8, 8, "")
+    assert (found["driver"], found["library"], len(found["listed"]), len(found["gpus"]), found["error"]) == ("550.90.07", "550.90.07", 8, 8, "")
     assert found["fabric_manager"] == {"state": "active", "version": "550.90.07", "error": ""}
     assert (found["persistenced"], found["gpudirect"]) == ("active", {"peermem": True, "dmabuf": True})
     assert (found["gpus"][3]["pci"], found["gpus"][3]["nvlinks_up"], found["gpus"][3]["nvlinks_listed"]) == ("0000:49:00.0", 18, 18)
@@ -310,7 +310,7 @@ def test_an_nvidia_smi_that_hangs_costs_its_deadline_and_no_more(tmp_path: Path)
     began = time.monotonic()
     found = probe_gpu.act(System(), filled(probe_gpu.SPEC, root=str(tmp_path), timeout=0.2), False).values
     assert "did not end within 0.2 s" in found["error"]
-    assert (found["gpus"], found["listed"]) == ([], 8)
+    assert (found["gpus"], found["listed"]) == ([], ["NVIDIA H100 80GB HBM3"] * 8)
     # The program ends at TERM; what is left is the start of a few other programs on a busy machine.
     assert time.monotonic() - began < 10
 

@@ -18,7 +18,7 @@ PCI: dict[str, Any] = {
 }
 HCA: dict[str, Any] = {"ports": [], "drivers": [], "interfaces": {"host0": {"rx_errors": 3, "tx_errors": 0}}, "simulated": False}
 GPU: dict[str, Any] = {
-    "driver": "", "library": "", "listed": 0, "gpus": [], "error": "absent", "nvlink_error": "", "fabric_manager": {"state": "", "version": None, "error": ""}, "persistenced": "", "imex": "",
+    "driver": "", "library": "", "listed": [], "gpus": [], "error": "absent", "nvlink_error": "", "fabric_manager": {"state": "", "version": None, "error": ""}, "persistenced": "", "imex": "",
     "gpudirect": {"peermem": False, "dmabuf": False}, "simulated": False,
 }
 NVME: dict[str, Any] = {"controllers": [], "simulated": False}

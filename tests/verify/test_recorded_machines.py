@@ -92,6 +92,7 @@ def test_healthy_roce_machines_pass(ethernet: Fleet) -> None:
 CASES = [
     ("hung-nvidia-smi", (GPU,), "gpu.nvidia_smi", "unknown", "nvidia-smi did not end within 0.3 s; its process group was ended: nothing can be said of the GPUs"),
     ("no-nvidia-smi", (GPU,), "gpu.nvidia_smi", "unknown", "nvidia-smi is not installed"),
+    ("no-nvidia-smi", (GPU,), "gpu.count", "pass", "GPUs of profile h100-sxm"),
     ("gpu-lost", (GPU,), "gpu.count", "fail", "measured 7, expected at least 8 (GPUs of profile h100-sxm)"),
     ("gpu-lost", (GPU,), "gpu.lost", "fail", "gpu 0000:89:00.0"),
     ("gpu-dead", (PCI,), "pci.dead", "fail", "fell off the bus; power the node off and on, then replace it): gpu 0000:89:00.0"),

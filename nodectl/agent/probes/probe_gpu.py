@@ -21,7 +21,7 @@ SPEC = Spec(
     },
     returns={
         "driver": "version of the kernel module, \"\" without one", "library": "version that nvidia-smi speaks of",
-        "listed": "GPUs that the kernel module lists", "gpus": "per GPU what nvidia-smi says; null where a GPU has no such thing",
+        "listed": "names of the GPUs that the kernel module lists", "gpus": "per GPU what nvidia-smi says; null where a GPU has no such thing",
         "error": "why nvidia-smi said nothing, \"\" otherwise; \"absent\" without it",
         "nvlink_error": "why nvidia-smi said nothing about NVLinks",
         "fabric_manager": "state of its unit (\"\" = not installed), version, error", "persistenced": "state of nvidia-persistenced",
@@ -43,7 +43,8 @@ def act(system: System, args: Args, check: bool) -> Outcome:
     report, error = _report(tree, args["timeout"])
     error = error or silent
     return Outcome(values={
-        "driver": next((entry["driver"] for entry in listed if entry["driver"]), ""), "library": report["driver"], "listed": len(listed),
+        "driver": next((entry["driver"] for entry in listed if entry["driver"]), ""), "library": report["driver"],
+        "listed": [entry["name"] for entry in listed],
         "gpus": report["gpus"], "error": error, "nvlink_error": report["nvlink_error"], "fabric_manager": _fabric_manager(tree),
         "persistenced": _unit(tree, "nvidia-persistenced")[0], "imex": _unit(tree, "nvidia-imex")[0],
         "gpudirect": gpu.direct(tree.root), "simulated": tree.simulated,
