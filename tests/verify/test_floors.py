@@ -132,6 +132,15 @@ def test_the_bound_follows_from_the_link() -> None:
     assert inside.bound == pytest.approx(787.5 * GB)
 
 
+@pytest.mark.parametrize("changes", [
+    {"path": "in_switch", "gpus": None}, {"path": "in_switch", "gpus": 1}, {"path": "hierarchical", "gpus": None}, {"path": "hierarchical", "nodes": None},
+    {"path": "hierarchical", "nodes": 1}, {"path": "torus"}, {"link": "0 GB/s"}, {"link": "fast"}, {"link": 3.5, "path": 7},
+])
+def test_a_bound_that_does_not_follow(changes: dict[str, Any]) -> None:
+    with pytest.raises(FloorError, match=r"path|link"):
+        linked(**changes)
+
+
 # The floors that public checkers really ship or shipped (their code at the snapshots of 2026), as this file format would write them.
 P4D = {"sku": "A100-SXM", "fabric": "efa", "nodes": 2, "link": "50 GB/s", "link_reason": "EFA of p4d"}
 P5 = {"fabric": "efa", "nodes": 2, "link": "400 GB/s", "link_reason": "EFA of p5"}
