@@ -68,9 +68,9 @@ def fabric(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) ->
     """Kind and state of the fabric. `best` with only TCP found is said, not failed: the pool may have no other."""
     host = (session.host,)
     root = hardware_root(session.variables)
-    arguments = {"subnets": list(session.variables.get("fabric_subnets") or []), "exclude": list(session.variables.get("fabric_exclude") or []), "sysfs_root": root}
+    subnets, exclude = (list(session.variables.get(name) or []) for name in ("fabric_subnets", "fabric_exclude"))
     simulated = root != "/"
-    outcome = session.ask("fabric_facts", arguments, step.deadline)
+    outcome = session.ask("fabric_facts", {"subnets": subnets, "exclude": exclude, "sysfs_root": root}, step.deadline)
     if outcome.failed:
         return unknown("fabric.kind", host, "fabric_facts", outcome.msg)
     found = Answer("fabric_facts", outcome.facts).part("nodectl_fabric")
