@@ -25,7 +25,7 @@ from nodectl.report.journal import JournalLost
 
 # One file each. They are imported when they are called: `nodectl lab down` need not wait for paramiko.
 COMMANDS = (
-    "bootstrap", "run", "verify", "collective", "handoff", "report", "plan", "check",
+    "bootstrap", "run", "verify", "collective", "handoff", "report", "advise", "plan", "check",
     "facts", "ping", "inventory", "vault", "doc", "explain", "lab",
 )  # fmt: skip
 
