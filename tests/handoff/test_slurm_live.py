@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,6 +109,29 @@ def test_an_excluded_node_shows_its_reason_and_gets_no_job(slurm: Cluster) -> No
     refused = slurm.tool("srun", "--immediate=1", "-w", "n3", "true", check=False)
     assert "srun: error" in refused
     assert slurm.tool("scontrol", "show", "node", "n4", check=False).startswith("Node n4 not found")
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed: pip install 'nodectl[torch]'")
+def test_a_training_runs_as_the_page_says(slurm: Cluster) -> None:
+    """The job of docs/handoff.md, with what this machine has in place of eight GPUs."""
+    assert states(slurm, IDLE) == IDLE
+    block = re.search(r"^    #!/bin/bash\n(?:    .*\n)+", (ROOT / "docs/handoff.md").read_text(), re.MULTILINE)
+    assert block is not None
+    script = re.sub(r"^    ", "", block[0], flags=re.MULTILINE)
+    for word, stand_in in {
+        " --gres=gpu:8": "", "--nproc-per-node=8": "--nproc-per-node=1", "'torchrun ": f"'GLOO_SOCKET_IFNAME=eth0 {sys.executable} -m torch.distributed.run ",
+        "train.py": f"{ROOT}/nodectl/verify/workloads/train_ddp.py --steps 2",
+    }.items():
+        assert word in script
+        script = script.replace(word, stand_in)
+    (slurm.folder / "job.sh").write_text(script)
+    slurm.tool("sbatch", "--wait", "-o", str(slurm.folder / "out"), str(slurm.folder / "job.sh"), timeout=180, check=False)
+    said = (slurm.folder / "out").read_text()
+    assert "world size 2" in said, said
+    assert "weights equal on all ranks: yes" in said
 
 
 def apply(slurm: Cluster, name: str, *events: Event) -> subprocess.CompletedProcess[str]:
