@@ -148,3 +148,12 @@ def test_what_most_have_is_said_once() -> None:
     assert yaml.safe_load(text_of(*events)) == {"nodectl": {"user": "ops", "identity_file": "/keys/id", "hosts": [
         {"ip": "192.0.2.1"}, {"ip": "192.0.2.2", "user": "admin"}, {"ip": "192.0.2.3", "identity_file": "/keys/other"}, "n4",
     ]}}
+
+
+@pytest.mark.parametrize(("changes", "key"), [
+    ({"key_file": "", "ssh_options": {"IdentityFile": "/k/a"}}, "/k/a"), ({"ssh_options": {"identityfile": "/k/a"}}, "/keys/id"), ({"key_file": ""}, None),
+    ({"key_file": "", "ssh_options": {"user": "x"}}, None),
+])
+def test_the_key_is_the_one_that_the_run_logged_in_with(changes: dict[str, Any], key: str | None) -> None:
+    pool = yaml.safe_load(text_of(node("n1", **changes), verdict("n1")))["nodectl"]
+    assert pool.get("identity_file") == key
