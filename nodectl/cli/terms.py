@@ -9,9 +9,12 @@ from typing import Any
 
 from nodectl.diagnostics.model import Collector
 from nodectl.inventory.model import Inventory
+from nodectl.lang.unsafe import has_template
 from nodectl.verify.floor_load import Floor, FloorError, floors_of
 from nodectl.verify.ledger import Terms
+from nodectl.verify.settings import NAMES, mistakes
 from nodectl.verify.waivers import waivers_of
+from nodectl.wire.origin import Origin
 
 # Beside hosts.yaml, where it needs no mention; `nodectl verify --adopt` writes it there.
 SITE_FLOORS = "site_floors.toml"
@@ -22,7 +25,25 @@ def read_terms(inventory: Inventory, sources: Sequence[str], extra_vars: Mapping
     today = datetime.datetime.now(datetime.UTC).date()
     variables = {host: {**inventory.variables(host), **extra_vars} for host in inventory.names()}
     waivers = waivers_of(variables, today, found)
+    _settings(inventory, variables, extra_vars, found)
     return Terms(tuple(_floors(site_files(variables, sources), found)), tuple(waivers), today.isoformat())
+
+
+def _settings(inventory: Inventory, variables: Mapping[str, Mapping[str, Any]], extra_vars: Mapping[str, Any], found: Collector) -> None:
+    """What verification could not understand later is a mistake now; a value that holds a template is known only during the run.
+
+    file_mounts are looked at where they are read (inventory.tiers).
+    """
+    told: set[tuple[str, Origin | None]] = set()
+    for host, given in variables.items():
+        literal = {name: value for name, value in given.items() if name in NAMES - {"file_mounts"} and not has_template(str(value))}
+        for problem in mistakes(literal):
+            name = next((one for one in NAMES if problem.startswith(f"{one}:")), "node_profile")
+            said = [] if name in extra_vars else inventory.explain(host, name)
+            at = said[-1].origin if said else None
+            if (problem, at) not in told:
+                told.add((problem, at))
+                found.error("E315", problem, at, help="docs/verification.md has the list of these variables")
 
 
 def site_files(variables: Mapping[str, Mapping[str, Any]], sources: Sequence[str]) -> list[Path]:

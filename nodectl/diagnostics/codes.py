@@ -304,6 +304,13 @@ CODES: Mapping[str, Code] = {
         "all:\n  vars:\n    network_teir: standard",
         "Correct the name, or leave it as it is where a playbook of yours reads it by a way that cannot be seen at load.",
     ),
+    "E315": Code(
+        "setting of verification that cannot be understood",
+        "Bars and expectations of hosts.yaml (network_floor, expected_gpus, torch_env, node_profile and the like) are read before any node is asked. A rate "
+        "without a unit is in B/s: `network_floor: 300` would pass everything.",
+        "all:\n  vars:\n    network_floor: 300",
+        "Write the quantity with its unit, for example `300 GB/s`, or what the message says was expected.",
+    ),
     "E401": Code(
         "no such tag",
         "--tags or --skip-tags names a tag that no task has: nothing would run, or nothing would be left out. Where an include's file is "

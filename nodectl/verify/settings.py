@@ -30,6 +30,8 @@ NAMES = frozenset([
     *_RATES, *_COUNTS, *_OTHERS, *_LISTS, "torch_env", "torch_python", "file_mounts", "network_tier", "disk_tier", "node_profile", "fabric_address",
     "verify_waivers", "site_floors", "hardware_root",
 ])  # fmt: skip
+# B/s. No network and no disk of a training pool is as slow as one MB/s: such a number was meant in another unit.
+SLIP = 1e6
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ENDLESS = ("unlimited", "infinity", "-1")
 
@@ -52,8 +54,11 @@ def _quantity(name: str, value: Any, base: str) -> str:
     if value in (None, "") or (name == "base_memlock" and str(value) in _ENDLESS):
         return ""
     try:
-        if quantity(value, base) == 0 and name in _RATES:
+        number = quantity(value, base)
+        if number == 0 and name in _RATES:
             return f"{name}: a bar of 0 passes everything; leave it out where there is none"
+        if number < SLIP and name in _RATES and not (isinstance(value, str) and value.strip()[-1:].isalpha()):
+            return f"{name}: {value} without a unit is {number:g} B/s, which everything passes; write the unit, for example '{value} GB/s'"
     except UnitError as error:
         return f"{name}: {error}"
     return ""

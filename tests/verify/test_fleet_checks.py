@@ -99,6 +99,8 @@ def test_no_bar_of_the_site() -> None:
     ({"file_mount_floor": "1 parsec"}, ["file_mount_floor"]), ({"expected_gpus": "eight"}, ["expected_gpus"]), ({"base_memlock": "lots"}, ["base_memlock"]),
     ({"torch_env": ["A=1"]}, ["torch_env"]), ({"file_mounts": "/data"}, ["file_mounts"]), ({"network_floor": "x", "base_nofile": "y"}, ["network_floor", "base_nofile"]),
     ({"network_floor": float("nan")}, ["network_floor"]), ({"network_floor": float("inf")}, ["network_floor"]), ({"network_floor": -1}, ["network_floor"]),
+    ({"network_floor": 300}, ["network_floor: 300 without a unit is 300 B/s"]), ({"scratch_floor": "7"}, ["scratch_floor: 7 without a unit"]),
+    ({"expected_busbw": 999_999.0}, ["expected_busbw"]), ({"expected_busbw": 1e6}, []), ({"network_floor": "300 kB/s"}, []), ({"network_floor": "1 B/s"}, []),
     ({"network_floor": 0}, ["network_floor: a bar of 0 passes everything"]), ({"scratch_floor": "0 MB/s"}, ["scratch_floor"]), ({"expected_busbw": "1e999 B/s"}, ["expected_busbw"]),
     ({"network_floor": 10**400}, ["network_floor"]), ({"expected_gpus": -8}, ["expected_gpus"]), ({"expected_gpus": "8 GB"}, ["expected_gpus"]), ({"base_nofile": []}, ["base_nofile"]),
     ({"expected_gpus": 0}, []), ({"base_memlock": -1}, []), ({"base_memlock": "-2"}, ["base_memlock"]),
