@@ -15,6 +15,9 @@ BEGIN, END = "<!-- bench/node_checks.py -->\n", "<!-- end of node checks -->"
 # In the order of the suites.
 KINDS = ("host", "pci", "hca", "gpu", "nvme", "errors")
 _OPS = {"at_least": "at least ", "at_most": "at most ", "equals": ""}
+_EACH = {
+    "gpus": "each GPU", "awake": "each GPU", "ports": "each port", "cards": "each card", "fast_cards": "each card", "controllers": "each disk",
+}
 _WHEN = {
     "own_kernel": "outside containers", "bare_metal": "on bare metal", "rdma_cards": "with RDMA cards", "gpus_on_bus": "with GPUs",
     "numa": "with several NUMA nodes",
@@ -32,7 +35,7 @@ def table() -> str:
 
 def _line(kind: str, row: Row) -> str:
     conditions = ", ".join(_WHEN[word] for word in row.when if word in _WHEN)
-    each = {"gpus": "each GPU", "awake": "each GPU", "ports": "each port", "cards": "each card", "controllers": "each disk"}.get(row.each, "the node")
+    each = _EACH.get(row.each, "the node")
     of = f"{each} {conditions}".strip()
     return f"| `{row.metric}` | {limit(row)} | {of} | {row.why} | {row.source} ({row.date}); {row.how} |"
 

@@ -14,7 +14,8 @@ from types import MappingProxyType
 GPUS, CARDS, DISKS = 8, 8, 8
 DRIVER = "550.90.07"
 # Class codes, vendor 0x10de is NVIDIA, 0x15b3 the maker of ConnectX.
-_GPU, _SWITCH, _CARD, _NVME, _BRIDGE = "0x030200", "0x068000", "0x020700", "0x010802", "0x060400"
+_GPU, _SWITCH, _CARD, _ETHERNET, _NVME, _BRIDGE = "0x030200", "0x068000", "0x020700", "0x020000", "0x010802", "0x060400"
+_MODELS: Mapping[str, str] = MappingProxyType({_GPU: "0x2330", _SWITCH: "0x22a3", _CARD: "0x1021", _ETHERNET: "0x1021"})
 SYSFS = "sys/bus/pci/devices"
 _REASONS = ("sw_power_cap", "hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
 _ERRORS = ("sram_correctable", "sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_correctable", "dram_uncorrectable")
@@ -103,8 +104,8 @@ def _device(root: Path, address: str, kind: str, vendor: str, driver: str, node:
     place = root / "sys/devices/pci0000:00" / below / address if below else root / "sys/devices/pci0000:00" / address
     width = "4" if kind == _NVME else "16"
     for name, text in {
-        "vendor": vendor, "class": kind, "numa_node": str(node), "current_link_speed": speed, "max_link_speed": speed, "current_link_width": width,
-        "max_link_width": width,
+        "vendor": vendor, "device": _MODELS.get(kind, "0x0001"), "class": kind, "numa_node": str(node),
+        "current_link_speed": speed, "max_link_speed": speed, "current_link_width": width, "max_link_width": width,
     }.items():
         _put(place, name, text + "\n")
     (place / "config").write_bytes(config(bridge=kind == _BRIDGE, acs=0x0001 if kind == _BRIDGE else None))
@@ -128,7 +129,7 @@ def _uuid(index: int, host: int) -> str:
 
 
 def _card(root: Path, index: int, host: int, roce: bool) -> None:
-    place = _device(root, card_address(index), _CARD if not roce else "0x020000", "0x15b3", "mlx5_core", index // 4, bridge_address(index))
+    place = _device(root, card_address(index), _ETHERNET if roce else _CARD, "0x15b3", "mlx5_core", index // 4, bridge_address(index))
     base, interface = f"sys/class/infiniband/mlx5_{index}", f"eth{index}" if roce else f"ib{index}"
     port = f"{base}/ports/1"
     texts = {

@@ -16,6 +16,8 @@ from nodectl.verify.suite_load import SuiteStep
 from nodectl.verify.table_reading import Context, read_rows
 
 KIND = "pci"
+# ConnectX-7 and -8: 400 Gb/s and more, for which the usual read requests of 512 bytes are too small.
+FAST_CARDS = frozenset(["0x15b3:0x1021", "0x15b3:0x1023"])
 
 
 def hardware_root(variables: Mapping[str, Any]) -> str:
@@ -56,7 +58,8 @@ def _derived(hardware: Hardware, bridges: list[Mapping[str, Any]]) -> dict[str, 
         "redirecting": None if unread else [f"{bridge.get('address')}: {' '.join(bridge['redirect'])}" for bridge in bridges if bridge.get("redirect")],
         "translated": [name(device) for device in near if device.get("iommu") == "translated"],
         "iommu_modes": ", ".join(sorted({str(device.get("iommu")) for device in near})) or None,
-        "placeless": [name(device) for device in devices if device.get("numa_node") is None],
+        "fast_cards": [{**device, "label": name(device)} for device in cards if device.get("alive") and device.get("model") in FAST_CARDS],
+        "placeless": [name(device) for device in near if device.get("numa_node") is None],
     }
 
 

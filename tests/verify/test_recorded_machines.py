@@ -227,3 +227,12 @@ def test_nvlinks_that_could_not_be_asked_are_unknown_and_the_rest_is_judged(infi
     assert verdicts == {"n1": "pass", "n2": "unknown", "n3": "pass"}
     assert "nvidia-smi failed with exit code 1" in seen.check("n2", "gpu.nvlinks").data["reason"]
     assert seen.check("n2", "gpu.ecc").data["verdict"] == "pass"
+
+
+@pytest.mark.parametrize(("model", "verdict"), [("0x1021", "fail"), ("0x101d", "pass")])
+def test_only_fast_cards_need_large_read_requests(infiniband: Fleet, tmp_path: Path, model: str, verdict: str) -> None:
+    nodes = infiniband.broken("small-reads", (PCI,), tmp_path / "broken")
+    for number in range(8):
+        (tmp_path / f"broken/sys/bus/pci/devices/0000:{0x1A + 0x10 * number:02x}:00.0/device").write_text(model + "\n")
+    verdicts, seen = judged(nodes)
+    assert verdicts["n2"] == verdict, seen.reasons("n2")

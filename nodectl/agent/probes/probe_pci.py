@@ -17,8 +17,8 @@ SPEC = Spec(
     summary="PCI devices that a training job depends on, their links and settings; ACS of the bridges; mode of the IOMMU.",
     params={"timeout": Param("float", "seconds for reading the bus; a device that hangs it is left behind", default=10.0), "root": recorded.PARAM},
     returns={
-        "devices": "per device: address, kind (gpu, nvswitch, hca, nvme), driver, numa_node (null: not said), alive, whole (false: only root reads "
-        "the rest), width, width_max, speed, speed_max (GT/s; what both ends of the link could do), max_read_request (B), relaxed_ordering, "
+        "devices": "per device: address, kind (gpu, nvswitch, hca, nvme), model (vendor:device), driver, numa_node (null: not said), alive, "
+        "whole (false: only root reads the rest), width, width_max, speed, speed_max (GT/s; what both ends of the link could do), max_read_request (B), relaxed_ordering, "
         "iommu (off, passthrough, translated)",
         "bridges": "per PCI bridge: address, alive, whole, acs (bits that are on; null: no ACS, or only root reads it), redirect (those that do harm)",
         "virtualization": "kind and role as Ansible names them", "container": "kind, \"\" outside of one: its bus is the machine's",
@@ -71,7 +71,8 @@ def _device(tree: recorded.Tree, address: str) -> Optional[Dict[str, Any]]:
     config = _config(tree, place)
     node = tree.number(f"{place}/numa_node")
     return {
-        "address": address, "kind": kind, "driver": tree.linked(f"{place}/driver"), "numa_node": node if node is not None and node >= 0 else None,
+        "address": address, "kind": kind, "model": f"{tree.text(f'{place}/vendor')}:{tree.text(f'{place}/device')}",
+        "driver": tree.linked(f"{place}/driver"), "numa_node": node if node is not None and node >= 0 else None,
         "alive": config.alive, "whole": config.whole, "max_read_request": config.max_read_request, "relaxed_ordering": config.relaxed_ordering,
         "iommu": _iommu(tree, place), **_link(tree, place),
     }
