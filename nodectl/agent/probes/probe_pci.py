@@ -18,8 +18,8 @@ SPEC = Spec(
     params={"timeout": Param("float", "seconds for reading the bus; a device that hangs it is left behind", default=10.0), "root": recorded.PARAM},
     returns={
         "devices": "per device: address, kind (gpu, nvswitch, hca, nvme), model (vendor:device), driver, numa_node (null: not said), alive, "
-        "whole (false: only root reads the rest), width, width_max, speed, speed_max (GT/s; what both ends of the link could do), max_read_request (B), relaxed_ordering, "
-        "iommu (off, passthrough, translated)",
+        "whole (false: only root reads the rest), width, width_max, speed, speed_max (GT/s; what both ends of the link could do), max_read_request (B), "
+        "relaxed_ordering, iommu (off, passthrough, translated)",
         "bridges": "per PCI bridge: address, alive, whole, acs (bits that are on; null: no ACS, or only root reads it), redirect (those that do harm)",
         "virtualization": "kind and role as Ansible names them", "container": "kind, \"\" outside of one: its bus is the machine's",
         "numa_nodes": "how many there are", "simulated": "whether a recorded tree was read",
