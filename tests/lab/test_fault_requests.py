@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodectl.lab import faults
+from nodectl.lab.fault_kind import Act, FaultKind
 from nodectl.lab.problem import LabProblem
 from nodectl.lab.state import Fault, LabHost, LabState, load
 
@@ -23,7 +24,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Faults that only say what would be done, under the names of real ones."""
     acts: list[str] = []
 
-    def act(word: str) -> faults.Act:
+    def act(word: str) -> Act:
         def said(state: LabState, host: LabHost, value: str) -> None:
             if value == "breaks" and word == "apply":
                 raise LabProblem("it did not work")
@@ -32,10 +33,10 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return said
 
     kinds = (
-        faults.FaultKind("slow-link", "", "rate", act("apply"), act("lift")),
-        faults.FaultKind("down", "", "", act("apply"), act("lift")),
-        faults.FaultKind("disk-full", "", "mount point", act("apply"), act("lift"), default="/scratch"),
-        faults.FaultKind("store-down", "", "", act("apply"), act("lift"), of_host=False),
+        FaultKind("slow-link", "", "rate", act("apply"), act("lift")),
+        FaultKind("down", "", "", act("apply"), act("lift")),
+        FaultKind("disk-full", "", "mount point", act("apply"), act("lift"), default="/scratch"),
+        FaultKind("store-down", "", "", act("apply"), act("lift"), of_host=False),
     )
     monkeypatch.setattr(faults, "kinds", lambda: kinds)
     return acts
