@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from nodectl.report.fold import fold
 from nodectl.report.human import TaskLog, View
+from nodectl.report.json import report
 from nodectl.report.sweep_table import sweep_lines
 from nodectl.wire.event import Event
 
@@ -109,6 +111,12 @@ def test_the_log_shows_them(verbosity: int) -> None:
     assert len(log.lines(Event("sweep", 1.0, "", sweep(row(8, 1.0, True))))) == (6 if verbosity else 0)
 
 
+def test_report_json_has_the_rows_without_each_ranks_time() -> None:
+    (found,) = report(fold([Event("sweep", 1.0, "", TWO)]))["sweeps"]
+    assert (found["op"], found["backend"], len(found["rows"])) == ("all_gather", "gloo", 4)
+    assert found["rows"][0] == {key: value for key, value in TWO["rows"][0].items() if key != "ranks"}
+
+
 ODD: list[dict[str, Any]] = [
     {}, {"rows": None}, {"rows": [5, "x", None]}, {"rows": [{}]}, {"rows": [{"bytes": "x", "time": "y", "ranks": "zz"}]}, {"rows": [{"ranks": [None, "a"], "time": True}]},
     {"rows": [{"bytes": 8, "ranks": [0.0, 0.0]}], "hosts": None, "nproc": 0}, {"rows": [{"bytes": 8, "ranks": [1.0, 9.0]}], "hosts": [], "nproc": 1},
@@ -120,3 +128,4 @@ ODD: list[dict[str, Any]] = [
 def test_a_journal_written_by_hand_ends_nothing(data: dict[str, Any]) -> None:
     assert isinstance(shown(data), list)
     assert isinstance(TaskLog(View(1)).lines(Event("sweep", 1.0, "", data)), list)
+    assert len(report(fold([Event("sweep", 1.0, "", data)]))["sweeps"]) == 1

@@ -85,8 +85,8 @@ REDOP = Words("reduction", REDOPS, {})
 def command(op: tuple[str, ...], hosts: tuple[str, ...], run_dir: Path | None, **given: Any) -> int:
     """Sweep one collective, several with commas, or `all`, over the nodes of HOSTS (an inventory), as nccl-tests does.
 
-    NCCL where every node has GPUs, gloo otherwise. Every value is checked. Rows come on the screen and, with each rank's time, into
-    the run's events.jsonl and report.json.
+    NCCL where every node has GPUs, gloo otherwise. Every value is checked. Rows come on the screen and into
+    the run's report.json, with each rank's time into its events.jsonl.
     """
     try:
         Sizes(given["begin"], given["end"], given["factor"], given["step"] or 0).all()
