@@ -16,7 +16,9 @@ from nodectl.verify.pace_checks import LOOKS, METRIC, MOST_TIMES, SUSPICIOUS, Ru
 from nodectl.verify.pace_watch import PaceWatch
 from nodectl.verify.parse.workload import GroupOutput, Pace
 from nodectl.verify.session import Session
-from nodectl.verify.suite_load import SuiteStep
+from nodectl.verify.stage import verify
+from nodectl.verify.suite_load import SuiteStep, suite_of
+from tests.verify.fleet import FakeFleet, FakeNode, Seen, node_of
 
 FLEET = Fleet("tcp", "", 0, True, (), {})
 STEP = SuiteStep("pairs", 60.0, (1,), (1,), {"rounds": 3.0, "iterations": 1.0, "warmup": 0.0, "timeout": 5.0})
@@ -168,3 +170,43 @@ def test_a_suspect_is_looked_at_until_it_is_cleared_or_the_looks_are_used_up(
 def test_the_bars_leave_room_for_shared_cores() -> None:
     assert 1.0 < SUSPICIOUS < MOST_TIMES
     assert LOOKS >= 2
+
+
+# -- through the stage
+
+HEAD = '[[step]]\nkind = "route"\ndeadline = 20\n[[step]]\nkind = "torch"\ndeadline = 20\n'
+GROUP_STEP = '[[step]]\nkind = "all_reduce"\ndeadline = 60\nsizes = ["1 MiB"]\ngpu_sizes = ["1 GiB"]\niterations = 3\nwarmup = 1\ntimeout = 10\n'
+PAIRS_STEP = GROUP_STEP.replace("all_reduce", "pairs") + "rounds = 2\n"
+
+
+@pytest.mark.parametrize(("steps", "where"), [(PAIRS_STEP, "pairs"), (GROUP_STEP, "all_reduce"), (PAIRS_STEP + GROUP_STEP, "pairs")], ids=["pairs", "group", "both"])
+def test_a_node_that_is_held_back_is_named_and_the_others_pass(steps: str, where: str) -> None:
+    nodes = [FakeNode("n1"), FakeNode("n2", pace=0.2), FakeNode("n3"), FakeNode("n4")]
+    seen = Seen()
+    verdicts = verify([node_of(node) for node in nodes], suite_of(HEAD + steps, "pace"), FakeFleet(*nodes), seen)
+    assert verdicts == {"n1": "pass", "n2": "fail", "n3": "pass", "n4": "pass"}, seen.reasons("n1")
+    found = [event for event in seen.of("check") if event.data["name"] == METRIC]
+    # said once per node, where it was seen first
+    assert sorted(event.host for event in found) == ["n1", "n2", "n3", "n4"]
+    assert {event.data["step"] for event in found} == {where}
+    assert "measured 5, expected at most 2" in seen.reasons("n2")
+    told = [event.data["text"] for event in seen.of("progress") if "fixed work" in event.data["text"]]
+    assert told == ["the fixed work once more, all nodes at once: n2 was slow at it"] * LOOKS
+
+
+def test_a_healthy_fleet_gets_no_second_look() -> None:
+    nodes = [FakeNode(f"n{number}", pace=1 - number / 20) for number in range(1, 5)]
+    seen = Seen()
+    verify([node_of(node) for node in nodes], suite_of(HEAD + PAIRS_STEP, "pace"), FakeFleet(*nodes), seen)
+    assert not [event for event in seen.of("progress") if "fixed work" in event.data["text"]]
+    assert {event.data["verdict"] for event in seen.of("check") if event.data["name"] == METRIC} == {"pass"}
+
+
+def test_a_node_lost_during_a_look_is_lost_and_the_others_are_judged() -> None:
+    """It dies in the group of all that only the look forms."""
+    nodes = [FakeNode("n1"), FakeNode("n2", pace=0.2), FakeNode("n3"), FakeNode("n4", gone_at=("workload", 3))]
+    seen = Seen()
+    verdicts = verify([node_of(node) for node in nodes], suite_of(HEAD + PAIRS_STEP, "pace"), FakeFleet(*nodes), seen)
+    assert verdicts["n4"] == "unknown"
+    assert "lost" in seen.reasons("n4")
+    assert verdicts["n1"] != "fail"
