@@ -16,6 +16,7 @@ def index(pool: Pool, made: Mapping[str, Artefact]) -> dict[str, Any]:
     """JSON types; ``made`` by the format's name. ``waived`` are the nodes that are here although a check of theirs is no pass."""
     return {
         "run_id": pool.run_id,
+        "judged": pool.judged,
         "world_size": pool.world_size,
         "simulated": pool.simulated,
         "handed_off": [node.host for node in pool.nodes],
@@ -31,7 +32,8 @@ def index(pool: Pool, made: Mapping[str, Artefact]) -> dict[str, Any]:
 def readme(pool: Pool, made: Mapping[str, Artefact]) -> str:
     """The same for a person."""
     count = f"{len(pool.nodes)} node{'' if len(pool.nodes) == 1 else 's'}"
-    parts = [f"# Handoff of run {_plain(pool.run_id)}\n\n{count} proven, {len(pool.excluded)} excluded, world size {pool.world_size}.\n"]
+    when = f" Judged {pool.judged}: a node is what it was then." if pool.judged else ""
+    parts = [f"# Handoff of run {_plain(pool.run_id)}\n\n{count} proven, {len(pool.excluded)} excluded, world size {pool.world_size}.{when}\n"]
     if pool.simulated:
         parts.append("Some figures were measured on stand-ins for hardware (gloo, loop devices): the way is proven, the speed is not.\n")
     waived = [f"- {node.host}: {waiver.check}, waived by {waiver.who} until {waiver.until}: {waiver.why}" for node in pool.nodes for waiver in node.waivers]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from nodectl.handoff.machine import UNKNOWN_MACHINE, Machine, machine_of
@@ -84,12 +85,16 @@ class Excluded:
 
 @dataclass(frozen=True)
 class Pool:
-    """Nodes in the order of their verdicts, which is the inventory's; ``checks`` are the events' data, per host, failed and passed alike."""
+    """Nodes in the order of their verdicts, which is the inventory's; ``checks`` are the events' data, per host, failed and passed alike.
+
+    ``judged`` is when the last verdict was given, UTC in the words of ISO 8601; "" where there is none.
+    """
 
     run_id: str
     nodes: tuple[HandedNode, ...]
     excluded: tuple[Excluded, ...]
     checks: Mapping[str, tuple[Mapping[str, Any], ...]]
+    judged: str = ""
 
     @property
     def simulated(self) -> bool:
@@ -130,10 +135,19 @@ def pool_of(events: Sequence[Event]) -> Pool:
     judged = dict.fromkeys(event.host for event in events if event.kind == "verdict" and event.host)
     passed = {host: seen[host] for host in judged if _passes(seen[host])}
     excluded = tuple(_excluded(host, one) for host, one in seen.items() if not _passes(one))
-    pool = Pool(run_id, (), excluded, {host: tuple(one.checks) for host, one in seen.items()})
+    pool = Pool(run_id, (), excluded, {host: tuple(one.checks) for host, one in seen.items()}, _when(events))
     for host, one in passed.items():
         pool = _with(pool, host, one)
     return pool
+
+
+def _when(events: Sequence[Event]) -> str:
+    """Of the last verdict; "" for a time that no calendar has."""
+    times = [event.at for event in events if event.kind == "verdict"]
+    try:
+        return datetime.fromtimestamp(max(times), UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if times else ""
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def without(pool: Pool, host: str, why: str) -> Pool:

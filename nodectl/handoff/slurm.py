@@ -24,8 +24,8 @@ REASON_MOST = 240
 # By this word the script knows which drained nodes are its own.
 MARK = "nodectl"
 
-_HEAD = """# Nodes of nodectl's run {run}: {proven} proven, {excluded} excluded.
-# In slurm.conf: GresTypes=gpu where there are GPUs, and a line `Include {path}` behind it.
+_HEAD = """# Nodes of nodectl's run {run}, judged {judged}: {proven} proven, {excluded} excluded.
+# In slurm.conf: GresTypes=gpu where there are GPUs, and a line `Include /path/to/nodes.conf` behind it.
 # A partition over all of them: PartitionName=train Nodes=ALL (the excluded ones are drained, and sinfo -R says why);
 # over the proven ones alone: Nodes=proven
 """
@@ -41,7 +41,7 @@ def slurm(pool: Pool) -> Artefact:
             left_out.append((name(item), reason(item), _excluded(item)))
         except Inexpressible as error:
             refused[item.host] = str(error)
-    head = _HEAD.format(run=_safe(pool.run_id) or "without a name", proven=len(lines), excluded=len(left_out), path="/path/to/nodes.conf")
+    head = _HEAD.format(run=_safe(pool.run_id) or "without a name", judged=pool.judged or "at no known time", proven=len(lines), excluded=len(left_out))
     nodes = [line for line, _ in lines.values()]
     set_line = [f"NodeSet=proven Nodes={','.join(lines)}"] if lines else []
     gres = [line for _, line in lines.values() if line]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodectl.handoff.formats import FORMATS
+from nodectl.handoff.pool import pool_of
 from nodectl.handoff.write import Handoff, write_handoff
 from nodectl.wire.event import Event
 from tests.handoff.pool_events import check, machine, node, start, verdict
@@ -45,7 +46,7 @@ def test_a_host_that_a_format_cannot_express_is_named_there_and_nowhere_else_mis
 
 def test_the_page_for_people(handoff: Handoff) -> None:
     text = (handoff.path / "README.md").read_text()
-    assert "2 nodes proven, 1 excluded, world size 16.\n" in text
+    assert "2 nodes proven, 1 excluded, world size 16. Judged 1970-01-01T00:00:02Z: a node is what it was then.\n" in text
     assert "- n3: failed: slow very\n" in text
     assert all(f"## {name}: {one.purpose}\n" in text and f"    {one.use[0]}\n" in text for name, one in FORMATS.items())
     assert "`env/`" in text
@@ -57,6 +58,14 @@ def test_stand_ins_for_hardware_are_said(simulated: bool, tmp_path: Path) -> Non
     write_handoff([*EVENTS, check("n1", simulated=simulated)], tmp_path)
     assert json.loads((tmp_path / "handoff.json").read_text())["simulated"] is simulated
     assert ("the speed is not" in (tmp_path / "README.md").read_text()) is simulated
+
+
+@pytest.mark.parametrize(("at", "said"), [
+    ([5.0, 1796034106.2], "2026-11-30T10:21:46Z"), ([1796034106.2, 5.0], "2026-11-30T10:21:46Z"), ([], ""), ([float("nan")], ""), ([float("inf")], ""), ([1e300], ""), ([-1e300], ""),
+])
+def test_how_old_the_proof_is(at: list[float], said: str) -> None:
+    """By the journal's own clock, so that the same events make the same bytes."""
+    assert pool_of([Event("verdict", one, "n1", {"verdict": "pass", "reasons": []}) for one in at]).judged == said
 
 
 def test_every_script_that_the_index_names_is_there_and_runs(handoff: Handoff) -> None:
