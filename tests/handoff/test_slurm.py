@@ -257,3 +257,9 @@ def test_a_node_that_was_never_reached_is_drained_where_the_inventory_says_it_is
 def test_only_what_is_too_long_is_cut(more: int, cut: bool) -> None:
     text = reason(Excluded("n1", "failed", ("x" * (REASON_MOST - len("nodectl: failed: ") + more),)))
     assert (len(text), text.endswith("...")) == (min(REASON_MOST, REASON_MOST + more), cut)
+
+
+def test_gpus_of_amd_are_found_by_slurm_itself() -> None:
+    """Their device files say nothing about which GPU they are."""
+    artefact = made(node("n1", machine=machine("n1", sku="MI300X", gpu_model="AMD Instinct MI300X", gpu_files=[])), verdict("n1"))
+    assert artefact.files["slurm/gres.conf"].splitlines()[1:] == ["NodeName=n1 AutoDetect=rsmi Name=gpu Type=mi300x"]
