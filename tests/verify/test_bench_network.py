@@ -27,9 +27,25 @@ def test_share_of_what_a_link_can_carry(rate: float, measured: float | None, sha
 def test_the_table_of_truth_says_what_is_not_true() -> None:
     text = truth_network.table([Row(100e6, "pair", 11.9e6), Row(50e6, "group of 3", 4e6), Row(200e6, "pair", None)])
     lines = text.splitlines()
-    assert lines[2] == "| 100 Mb/s | 11.96 MB/s | pair | 11.90 MB/s | 99.5% | yes |"
-    assert lines[3].endswith("| 66.9% | NO |")
-    assert lines[4].endswith("| nothing | 0.0% | NO |")
+    assert lines[2] == "| 100 Mb/s | 11.96 MB/s | pair | 11.90 MB/s | 99.5% | 1 | yes |"
+    assert lines[3].endswith("| 66.9% | 1 | NO |")
+    assert lines[4].endswith("| nothing | 0.0% | 1 | NO |")
+
+
+# what each try gives, as share of the limit; the figure that counts, tries
+TRIED = [
+    ((0.99,), 0.99, 1), ((0.8, 0.95), 0.95, 2), ((0.8, 0.7, 0.6), 0.8, 3), ((0.5, None, 0.92), 0.92, 3), ((None, None, None), None, 3), ((1.3,), 1.3, 1),
+    ((0.85, 1.2), 1.2, 2),
+]
+
+
+@pytest.mark.parametrize(("shares", "counts", "tries"), TRIED)
+def test_only_what_is_too_small_is_tried_again(shares: tuple[float | None, ...], counts: float | None, tries: int) -> None:
+    limit = Row(100e6, "", None).limit
+    left = [None if share is None else share * limit for share in shares]
+    row = truth_network.tried(lambda: left.pop(0), 100e6, "pair")
+    assert row.measured == (None if counts is None else pytest.approx(counts * limit))
+    assert (row.tries, left) == (tries, [])
 
 
 def test_the_page_keeps_everything_but_the_table() -> None:
