@@ -132,14 +132,18 @@ def _mappings(data: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 
 def _used(floors: Any, readings: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Those that speak about something that was measured."""
-    measured = [(str(one.get("name", "")), one.get("conditions")) for reading in readings for one in _mappings(reading, "measurements")]
+    # A thousand nodes have the same few conditions.
+    measured: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for one in (one for reading in readings for one in _mappings(reading, "measurements")):
+        if isinstance(one.get("conditions"), Mapping):
+            measured.setdefault((str(one.get("name", "")), json.dumps(one["conditions"], sort_keys=True)), one["conditions"])
     kept = []
     for data in floors if isinstance(floors, list) else []:
         try:
             floor = floor_of_json(data)
         except ValueError:
             continue
-        if any(floor.fits(name, conditions) for name, conditions in measured if isinstance(conditions, Mapping)):
+        if any(floor.fits(name, conditions) for (name, _), conditions in measured.items()):
             kept.append(data)
     return kept
 
