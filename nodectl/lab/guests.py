@@ -26,6 +26,8 @@ Say = Callable[[str], None]
 # Resumed guests answered in 4 to 9 s on a machine of two cores; with eight other jobs on them it was a minute.
 RESUME_TIMEOUT_S = 240.0
 PLUG_TIMEOUT_S = 120.0
+# An emulated sshd needs a second of its core for each connection: asked in haste, it only gets slower.
+GREETING_S = 20.0
 # 52:54:00 is qemu's own; the card, the number of the lab's network, and that of the guest follow.
 MAC = "52:54:00:{card:02x}:{net:02x}:{number:02x}"
 CARD, FABRIC_CARD = 0x4E, 0x4F
@@ -154,7 +156,7 @@ def wake(state: LabState, guest: LabHost) -> None:
     first = f"date -s @{int(time.time())} >/dev/null && dd if=/dev/vdb bs=64k iflag=direct 2>/dev/null | tar -C / -xf - --no-same-owner && sh /run/seed.sh"
     type_line(own.serial, first, RESUME_TIMEOUT_S)
     plug_disks(state, guest)
-    if not until(lambda: greets(guest.address), RESUME_TIMEOUT_S, 0.2):
+    if not until(lambda: greets(guest.address, GREETING_S), RESUME_TIMEOUT_S, 2.0):
         raise LabProblem(f"guest {guest.name}: no sshd greets at {guest.address} within {RESUME_TIMEOUT_S:.0f} s; see {own.console}")
 
 

@@ -152,11 +152,11 @@ def _failed_units(state: LabState, host: str) -> str:
     return ", ".join(line.split()[0] for line in listed.splitlines() if line.strip()) or "no unit is named"
 
 
-def greets(host_address: str) -> bool:
-    """Whether the host's sshd says its first words within 2 s."""
+def greets(host_address: str, patience: float = 2.0) -> bool:
+    """Whether the host's sshd says its first words within ``patience`` seconds."""
     try:
-        with socket.create_connection((host_address, 22), timeout=2.0) as connection:
-            connection.settimeout(2.0)
+        with socket.create_connection((host_address, 22), timeout=patience) as connection:
+            connection.settimeout(patience)
             return connection.recv(4) == b"SSH-"
     except OSError:
         return False

@@ -35,6 +35,8 @@ soft_size = "64 KiB"
 soft_iterations = 100
 queue_pairs = 1
 """
+# The kernel's last words.
+RESTARTED = b"reboot: Restarting system"
 PLAYBOOK = "- hosts: guests\n  become: true\n  roles: [nvme_scratch]\n"
 
 
@@ -127,11 +129,13 @@ def test_scratch_disks_are_made_by_serial_and_come_back_after_a_reboot(guests: G
 
 def reboot(guests: Guests, name: str) -> None:
     guest = guests.state.guest(name)
+    own = lab_guests.files(guests.state, name)
+    gone = own.console.read_bytes().count(RESTARTED)
     guests.inside(name, "systemctl reboot --no-block")
-    assert until(lambda: not hosts.greets(guest.address), 120.0, 0.5), "it did not go down"
-    assert until(lambda: hosts.greets(guest.address), 300.0, 0.5), "it did not come back"
-    await_shell(lab_guests.files(guests.state, name).serial, 120.0)
+    assert until(lambda: own.console.read_bytes().count(RESTARTED) > gone, 120.0, 0.5), "it did not go down"
+    await_shell(own.serial, 300.0)
     guests.inside(name, "systemctl is-system-running --wait >/dev/null; true", 200.0)
+    assert until(lambda: hosts.greets(guest.address, lab_guests.GREETING_S), 100.0, 2.0), "its sshd did not come back"
 
 
 def test_a_disk_that_is_pulled_is_gone_and_a_reset_guest_is_as_new(guests: Guests) -> None:

@@ -36,7 +36,7 @@ def test_makes_mounts_records_and_second_run_changes_nothing(inside: Inside, dis
     assert done["values"]["mounts"] == [str(tmp_path / "scratch"), str(tmp_path / "scratch2")]
     uuids = [d["uuid"] for d in done["values"]["devices"]]
     fstab = inside.sh("cat /etc/fstab")
-    assert [f"UUID={u} {p} ext4 defaults,noatime,nofail,x-systemd.device-timeout=30s 0 2" for u, p in zip(uuids, done["values"]["mounts"], strict=True)] == fstab.splitlines()
+    assert [f"UUID={u} {p} ext4 defaults,noatime,nofail,x-systemd.device-timeout=120s 0 2" for u, p in zip(uuids, done["values"]["mounts"], strict=True)] == fstab.splitlines()
     assert inside.sh(f"stat -c %U {tmp_path}/scratch {tmp_path}/scratch2").split() == ["nobody", "nobody"]
     again = inside.step("scratch_disks", wish)
     assert not again["failed"], again["msg"]
