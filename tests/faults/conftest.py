@@ -17,6 +17,7 @@ from tests.acceptance.run import nodectl
 from tests.conftest import TEST_LABS, Lab, sweep
 from tests.faults.case import Case
 from tests.faults.driver import Driver
+from tests.lab.leftovers import leftovers
 
 HOSTS = 4
 
@@ -45,7 +46,10 @@ def fault_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         assert prepared.code == 0, prepared.out
         yield lab
     finally:
+        started = load(folder)
         lifecycle.down(folder)
+    assert started is not None
+    assert leftovers(started.id, folder) == []
 
 
 @pytest.fixture(scope="session")

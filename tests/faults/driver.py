@@ -126,9 +126,14 @@ class Driver:
                 self.lab.lift(fault.host, fault.fault)
 
     def _bad(self, batch: Batch) -> dict[str, str]:
-        """From the second host on: the first one holds the rendezvous of every group, and any host may be the bad one."""
-        names = self.lab.names
-        return {case.name: "" if case.everywhere else names[1 + index] for index, case in enumerate(batch.cases)}
+        """Other hosts from batch to batch, so that who was broken has to pass later. The first host, which holds the rendezvous of every group, is bad
+        only in shared runs and in cases that ask for it: a group without its rendezvous is a case of its own."""
+        names, number = self.lab.names, self.batches.index(batch)
+        first = batch.cases[0]
+        if first.share:
+            return {case.name: names[(number + index) % len(names)] for index, case in enumerate(batch.cases)}
+        others = names[1:]
+        return {case.name: "" if case.everywhere else names[0] if case.first else others[number % len(others)] for case in batch.cases}
 
     def _break(self, batch: Batch, bad: dict[str, str]) -> None:
         """What is on all hosts first and once: a bad host may have another value of the same."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,17 @@ def test_fault(case: Case, driver: Driver, fault_lab: Lab) -> None:
     assert tried.run.code == driver.exit_code(case)
     assert tried.run.seconds < case.bound
     measured(case, tried)
+
+
+def test_who_was_broken_passes_again(driver: Driver, tmp_path: Path) -> None:
+    """Every fault is lifted and nothing of it is left on any host: all pass what they failed before."""
+    driver.lab.lift_all()
+    for host in driver.lab.names:
+        left = driver.lab.inside(host, "sh", "-c", "ls /var/lib/nodectl-lab /run/systemd/system/nodectl-cache-*.d 2>/dev/null; tc qdisc show dev eth0 | grep -v noqueue")
+        assert left.stdout == ""
+    run = driver.verify(tmp_path / "after", ("login", "pci", "host", "route", "clock", "mounts", "torch", "all_reduce"), {}, {})
+    assert [(host, worse(run, host)) for host in driver.lab.names if worse(run, host)] == [], run.out
+    assert run.code == 0
 
 
 def shows(case: Case, tried: Tried, host: str) -> None:
