@@ -170,7 +170,7 @@ def test_an_answer_that_lacks_what_it_promises(broken: dict[str, Any]) -> None:
 
 
 BRIDGE = {"address": "0000:00:01.0", "alive": True, "whole": True, "acs": ["SrcValid", "ReqRedir"], "redirect": ["ReqRedir"]}
-HIDDEN = {"whole": False, "max_read_request": None, "relaxed_ordering": None}
+HIDDEN: dict[str, Any] = {"whole": False, "max_read_request": None, "relaxed_ordering": None}
 
 
 @pytest.mark.parametrize(("answer", "verdict", "words"), [
@@ -263,7 +263,7 @@ def disk(name: str = "nvme0", **changes: Any) -> dict[str, Any]:
     return {**base, **changes}
 
 
-SILENT = {"warning": None, "temperature": None, "spare": None, "spare_threshold": None, "used": None, "media_errors": None}
+SILENT: dict[str, Any] = {"warning": None, "temperature": None, "spare": None, "spare_threshold": None, "used": None, "media_errors": None}
 
 
 @pytest.mark.parametrize(("disks", "variables", "verdict", "words"), [
