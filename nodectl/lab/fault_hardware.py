@@ -42,6 +42,8 @@ def _remove(state: LabState, host: LabHost, value: str) -> None:
     folder = _tree(state, host)
     if folder.exists():
         shutil.rmtree(folder)
+    if folder.parent.exists() and not any(folder.parent.iterdir()):
+        folder.parent.rmdir()
 
 
 def _break(state: LabState, host: LabHost, value: str) -> None:

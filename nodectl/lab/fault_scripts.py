@@ -55,6 +55,7 @@ give_back() {
         done < "$keep/swapped"
     fi
     rm -rf "$keep"
+    rmdir "$(dirname "$keep")" 2>/dev/null || true
 }
 # mount_again PATH: from fstab. No udev runs here that would make the links by UUID: what blkid has seen, mount finds by UUID too, and
 # with nofail it does not say when it finds nothing. What needs the mount was stopped with it.

@@ -108,7 +108,7 @@ def shell(keep: Path, script: str, stdin: str = "") -> str:
 
 
 def test_a_swapped_file_comes_back_with_its_mode(tmp_path: Path) -> None:
-    keep, path = tmp_path / "keep", tmp_path / "etc/hosts"
+    keep, path = tmp_path / "lab/keep", tmp_path / "etc/hosts"
     path.parent.mkdir()
     path.write_text("before\n")
     path.chmod(0o640)
@@ -116,7 +116,7 @@ def test_a_swapped_file_comes_back_with_its_mode(tmp_path: Path) -> None:
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("after\n", 0o640)
     shell(keep, "give_back")
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("before\n", 0o640)
-    assert not keep.exists()
+    assert not keep.parent.exists()
 
 
 def test_a_file_that_was_not_there_is_gone_again(tmp_path: Path) -> None:
