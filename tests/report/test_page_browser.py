@@ -63,6 +63,8 @@ def test_a_click_on_a_node_shows_its_failing_check(shown: tuple[Tab, list[str]])
     assert "12 GB/s" in first
     assert "24 GB/s" in first
     assert "Source: this fleet" in first
+    assert "27 checks passed" in tab.text("#node")
+    assert "Not passed (3)" in tab.text("#node")
     assert tab.run(f"document.querySelector({json.dumps(cell(bad[1]))}).getAttribute('aria-selected')") == "true"
 
 
@@ -106,6 +108,26 @@ def test_the_filter_reaches_the_matrix_the_storage_and_the_checks(shown: tuple[T
     assert "Not passed: " + bad[0] in tab.text("#storage")
     sizes = tab.run("[...document.querySelectorAll('#storage .figure')].length")
     assert sizes == 8
+
+
+def test_pairs_are_those_of_the_nodes_shown(shown: tuple[Tab, list[str]]) -> None:
+    tab, bad = shown
+    good = next(name for name in names(SMALL) if name not in bad)
+    pairs = "[...document.querySelectorAll('#worst-pairs tbody th')].map(one => one.innerText)"
+    tall = tab.run("document.querySelector('#matrix').clientHeight")
+    assert [one for one in tab.run(pairs) if good in one] != tab.run(pairs)
+    tab.click("#terms")
+    tab.type(good)
+    tab.wait("document.querySelector('#shown').textContent.startsWith('1 of')")
+    assert [one for one in tab.run(pairs) if good not in one] == []
+    assert len(tab.run(pairs)) == 12
+    assert "19 pairs measured" in tab.text("#pairs-about")
+    assert "2 below 80 %" in tab.text("#pairs-about")
+    assert tab.run("document.querySelector('#matrix').clientHeight") < tall
+    tab.click("#terms")
+    tab.key("Backspace", times=len(good))
+    tab.wait("document.querySelector('#shown').textContent === '20 nodes'")
+    assert "190 pairs measured" in tab.text("#pairs-about")
 
 
 def test_verdicts_can_be_hidden(shown: tuple[Tab, list[str]]) -> None:
