@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodectl.advise.assumptions import assume
@@ -14,6 +14,8 @@ from nodectl.wire.event import Event
 
 # A model is loaded, and a checkpoint written, through these phases of a mount; a scratch disk has fio's figures only.
 _MOUNT = {"read": "phase.batch_read", "load": "phase.model_load", "write": "phase.checkpoint_write", "safe": "phase.checkpoint_durable"}
+# The first also gives the latency, and the rate of what was not swept. Their bus bandwidths say the same of a node's adapters (network.py).
+_SWEPT = ("all_reduce", "all_gather", "reduce_scatter")
 _DISK = {"read": "disk.scratch.seq_read", "load": "disk.scratch.seq_read", "write": "disk.scratch.seq_write"}
 
 
@@ -45,7 +47,7 @@ def read(events: Iterable[Event]) -> Measured:
         if event.kind == "reading":
             for one in event.data.get("measurements") or []:
                 _take(found, one)
-        elif event.kind == "sweep" and event.data.get("op") == "all_reduce" and event.data.get("rows"):
+        elif event.kind == "sweep" and event.data.get("op") in _SWEPT and event.data.get("rows"):
             found.sweeps.append(event.data)
         elif event.kind == "verdict" and event.data.get("verdict") in ("fail", "unknown"):
             found.out.add(event.host)
@@ -64,9 +66,9 @@ def _take(found: Measured, one: Any) -> None:
 def network(found: Measured, gpu: str) -> Network | None:
     """From the all-reduce over all nodes; None where none was measured. Latency from its smallest message."""
     inside = found.figure("node.all_reduce") or nvlink(gpu)
-    sweep = _sweep(found.sweeps)
+    sweep = _sweep(found.sweeps, "all_reduce")
     if sweep is not None:
-        return sweep_network(sweep, inside)
+        return replace(sweep_network(sweep, inside), operations=_operations(found))
     busbw = found.figure("network.all_reduce") or found.figure("network.pairs")
     if busbw is None:
         return None
@@ -83,9 +85,15 @@ def _size(conditions: Mapping[str, Any], hosts: int) -> tuple[int, int]:
     return counted, ranks if isinstance(ranks, int) and ranks >= counted else counted
 
 
-def _sweep(sweeps: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def _operations(found: Measured) -> tuple[tuple[str, Figure], ...]:
+    """Rates of what was swept beside the all-reduce."""
+    swept = ((op, _sweep(found.sweeps, op)) for op in _SWEPT[1:])
+    return tuple((op, _swept_rate(op, sweep)) for op, sweep in swept if sweep is not None)
+
+
+def _sweep(sweeps: Sequence[Mapping[str, Any]], op: str) -> Mapping[str, Any] | None:
     """Of several the one over most nodes, the last of equals; a sweep inside one node says nothing about the network."""
-    over = [one for one in sweeps if len(one.get("hosts") or []) > 1 and _rows(one)]
+    over = [one for one in sweeps if one.get("op") == op and len(one.get("hosts") or []) > 1 and _rows(one)]
     return max(enumerate(over), key=lambda item: (len(item[1]["hosts"]), item[0]))[1] if over else None
 
 
@@ -100,15 +108,17 @@ def _positive(value: Any) -> bool:
 
 def sweep_network(sweep: Mapping[str, Any], inside: Figure) -> Network:
     """The largest message gives the rate, the smallest the latency."""
+    small, nodes = _rows(sweep)[0], len(sweep["hosts"])
+    how = f"measured: all_reduce of {small['bytes']} bytes over {nodes} nodes"
+    took = Figure("time of the smallest message", float(small["time"]), "s", how, "measured")
+    return Network("measured", _swept_rate("all_reduce", sweep), inside, measured_latency(took, 2 * (int(sweep.get("ranks") or nodes) - 1)))
+
+
+def _swept_rate(op: str, sweep: Mapping[str, Any]) -> Figure:
     rows, nodes = _rows(sweep), len(sweep["hosts"])
-    ranks = int(sweep.get("ranks") or nodes)
-    large, small = rows[-1], rows[0]
-    best = max(float(row["busbw"]) for row in rows)
-    value, where = float(large["busbw"]), f"over {nodes} nodes"
-    busbw = Figure("bus bandwidth", value, "B/s", f"measured: all_reduce of {large['bytes']} bytes {where}", "measured", (), value, best)
-    took = Figure("time of the smallest message", float(small["time"]), "s", f"measured: all_reduce of {small['bytes']} bytes {where}", "measured")
-    node = measured_rate("measured: what the adapters of a node carried", busbw, ranks, nodes)
-    return Network("measured", node, inside, measured_latency(took, 2 * (ranks - 1)))
+    value, best = float(rows[-1]["busbw"]), max(float(row["busbw"]) for row in rows)
+    busbw = Figure(f"bus bandwidth of {op}", value, "B/s", f"measured: {op} of {rows[-1]['bytes']} bytes over {nodes} nodes", "measured", (), value, best)
+    return measured_rate(f"measured: what the adapters of a node carried ({op})", busbw, int(sweep.get("ranks") or nodes), nodes)
 
 
 def places(found: Measured) -> list[Place]:

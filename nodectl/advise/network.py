@@ -22,13 +22,20 @@ from nodectl.advise.layout import Group
 
 @dataclass(frozen=True)
 class Network:
-    """``node`` is what all adapters of a node carry one way, ``gpu`` what a GPU's NVLink does (B/s, as reached); latencies in s per hop."""
+    """``node`` is what all adapters of a node carry one way, ``gpu`` what a GPU's NVLink does (B/s, as reached); latencies in s per hop.
+
+    ``operations`` are rates of a node for operations that were measured on their own: a library may do one of them by a detour.
+    """
 
     name: str
     node: Figure
     gpu: Figure
     latency: Figure
     gpu_latency: Figure = field(default_factory=lambda: assume("nvlink_latency"))
+    operations: tuple[tuple[str, Figure], ...] = ()
+
+    def rate(self, op: str) -> Figure:
+        return dict(self.operations).get(op, self.node)
 
 
 @dataclass(frozen=True)
@@ -81,12 +88,12 @@ def seconds(transfer: Transfer, network: Network) -> Figure:
     def work(size: float, latency: float, gpu_latency: float, node: float, gpu: float) -> float:
         return transfer.count * (max(outside * size / node, inside * size / gpu) + hops * latency + short * gpu_latency)
 
-    rising, falling = [transfer.size, network.latency, network.gpu_latency], [network.node, network.gpu]
+    rising, falling = [transfer.size, network.latency, network.gpu_latency], [network.rate(transfer.op), network.gpu]
     return derive(f"{transfer.op} for {transfer.why}", "s", how, work, rising, falling)
 
 
 def measured_rate(name: str, busbw: Figure, ranks: int, nodes: int) -> Figure:
-    """What the adapters of a node carried, from nccl-tests' bus bandwidth of an all-reduce: busbw * g (k-1) / (n-1)."""
+    """What the adapters of a node carried, from nccl-tests' bus bandwidth of an all-reduce, all-gather or reduce-scatter: busbw * g (k-1) / (n-1)."""
     inside = ranks // nodes
     share = Figure("share of the bus bandwidth", inside * (nodes - 1) / (ranks - 1), "1", f"{inside} * ({nodes} - 1) / ({ranks} - 1)", "workload")
     return times(name, busbw, share)

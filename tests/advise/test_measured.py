@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from nodectl.advise.advice import advise
 from nodectl.advise.measured import Measured, network, places, read
+from nodectl.advise.network import seconds
 from nodectl.advise.text import as_json, explained, lines
+from nodectl.advise.volumes import transfers
 from nodectl.wire.event import Event
 from tests.advise.jobs import shipped
 
@@ -53,6 +56,20 @@ def test_a_sweep_counts_before_the_group_and_gives_the_latency() -> None:
     alone = network(read([*events(GROUP), other, broken]), "H100")
     assert alone is not None
     assert alone.node.value == pytest.approx(256e9)
+
+
+def swept(op: str, busbw: float) -> Event:
+    return Event("sweep", 1.0, "", {"op": op, "hosts": ["n1", "n2"], "ranks": 2, "rows": [{"bytes": 2**24, "time": 1.0, "busbw": busbw, "in_place": False}]})
+
+
+def test_an_operation_that_was_swept_has_its_own_rate() -> None:
+    """gloo scatters by a whole all-reduce: half the rate, which no all-reduce shows."""
+    found = network(read([swept("all_reduce", 1e9), swept("reduce_scatter", 4e8), swept("broadcast", 1.0)]), "H100")
+    assert found is not None
+    assert [found.rate(op).value for op in ("all_reduce", "all_gather", "reduce_scatter")] == [1e9, 1e9, 4e8]
+    work = shipped("12b")
+    scatter = next(one for one in transfers(work) if one.op == "reduce_scatter")
+    assert seconds(scatter, found).value == pytest.approx(2.5 * seconds(scatter, replace(found, operations=())).value, rel=0.01)
 
 
 def test_pairs_where_there_was_no_group_and_nothing_where_nothing_was_measured() -> None:
