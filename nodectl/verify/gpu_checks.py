@@ -84,7 +84,7 @@ def _lost(hardware: Hardware, host: str, gpus: Sequence[Mapping[str, Any]]) -> R
 
 
 def _rows(session: Session, hardware: Hardware, values: Mapping[str, Any], traits: dict[str, Trait]) -> Reading:
-    answer, words = _derived(values, hardware), hardware.words()
+    answer, words = _derived(values), hardware.words()
     entry = hardware.profile.entry("fabric_manager", "bare_metal" in words)
     if hardware.of("nvswitch") or (entry is not None and entry.value is True and len(answer["gpus"]) > 1):
         words.add("nvswitch")
@@ -102,14 +102,17 @@ def _rows(session: Session, hardware: Hardware, values: Mapping[str, Any], trait
     return reading
 
 
-def _derived(values: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
+def _derived(values: Mapping[str, Any]) -> dict[str, Any]:
     """The probe's answer with what the table reads beside it: comparisons of two versions, two modes, two ways."""
     gpus = [_labelled(entry) for entry in values["gpus"]]
     manager = Answer("probe_gpu", values).part("fabric_manager").values
     driver = str(values.get("driver") or values.get("library") or "")
     direct = Answer("probe_gpu", values).part("gpudirect")
+    # Not there is one thing, could not be asked another.
+    state = manager.get("state") or (None if manager.get("error") else "")
     return {
-        **values, "gpus": gpus, "driver": driver, "awake": [entry for entry in gpus if entry.get("pstate") == "P0"],
+        **values, "gpus": gpus, "driver": driver, "fabric_manager": {**manager, "state": state},
+        "awake": [entry for entry in gpus if entry.get("pstate") == "P0"],
         "driver_mismatch": _mismatch("kernel module", values.get("driver"), "nvidia-smi", values.get("library")),
         "fabric_manager_mismatch": _mismatch("fabric manager", manager.get("version"), "driver", driver) if manager.get("version") else None,
         "throttled": _throttled(gpus), "direct": direct.truth("peermem") or direct.truth("dmabuf"),

@@ -46,7 +46,7 @@ def act(system: System, args: Args, check: bool) -> Outcome:
         "driver": next((entry["driver"] for entry in listed if entry["driver"]), ""), "library": report["driver"],
         "listed": [entry["name"] for entry in listed],
         "gpus": report["gpus"], "error": error, "nvlink_error": report["nvlink_error"], "fabric_manager": _fabric_manager(tree),
-        "persistenced": _unit(tree, "nvidia-persistenced")[0], "imex": _unit(tree, "nvidia-imex")[0],
+        "persistenced": _unit(tree, "nvidia-persistenced")[0], "imex": _asked(*_unit(tree, "nvidia-imex")),
         "gpudirect": gpu.direct(tree.root), "simulated": tree.simulated,
     })
 
@@ -88,6 +88,11 @@ def _fabric_manager(tree: recorded.Tree) -> Dict[str, Any]:
             tree.system.stopper.check()
             error = error or failed.msg
     return {"state": state, "version": version, "error": error}
+
+
+def _asked(state: str, error: str) -> Optional[str]:
+    """None where the unit could not be asked: that is not the same as one that is not there."""
+    return None if error else state
 
 
 def _unit(tree: recorded.Tree, name: str) -> Tuple[str, str]:
