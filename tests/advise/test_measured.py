@@ -59,7 +59,9 @@ def test_a_sweep_counts_before_the_group_and_gives_the_latency() -> None:
 
 
 def swept(op: str, busbw: float) -> Event:
-    return Event("sweep", 1.0, "", {"op": op, "hosts": ["n1", "n2"], "ranks": 2, "rows": [{"bytes": 2**24, "time": 1.0, "busbw": busbw, "in_place": False}]})
+    return Event("sweep", 1.0, "", {"op": op, "hosts": ["n1", "n2"], "ranks": 2, "rows": [
+        {"bytes": 8, "time": 1e-9, "busbw": 1.0, "in_place": False}, {"bytes": 2**24, "time": 1.0, "busbw": busbw, "in_place": False},
+    ]})
 
 
 def test_an_operation_that_was_swept_has_its_own_rate() -> None:
