@@ -13,7 +13,7 @@ from nodectl.verify.session import Session
 
 # Each node asks three others: one whose own port is wrong fails with all of them, its peers only with it.
 PEERS = 3
-_METHOD = "ping that must not be fragmented"
+_METHOD = "packets that must not be fragmented"
 METRIC = "network.path_mtu"
 
 
@@ -31,10 +31,10 @@ def path_mtu(session: Session, deadline: float, facts: NodeFacts, routes: Sequen
     found = Answer("probe_path_mtu", outcome.values).parts("peers")
     answering = [one for one in found if one.get("small") is True]
     if not answering:
-        why = "; ".join(f"{one.get('address')}: {one.get('error') or 'no answer to a small ping'}" for one in found)
-        return unknown(METRIC, (session.host,), _METHOD, f"{why}: ICMP echo is blocked, or the network is down")
+        why = "; ".join(f"{one.get('address')}: {one.get('error') or 'no answer to a small packet'}" for one in found)
+        return unknown(METRIC, (session.host,), _METHOD, f"{why}: ICMP is blocked, or the network is down")
     lost = [str(one.get("address")) for one in answering if one.get("full") is not True]
-    conditions = {"mtu": facts.mtu, "peers": len(answering)}
+    conditions = {"mtu": facts.mtu, "peers": len(answering), "way": ", ".join(sorted({str(one.get("way")) for one in answering}))}
     detail = f"packets of {facts.mtu} bytes do not get to {', '.join(lost)} and back, small ones do"
     reading = Reading()
     reading.must_be_true(

@@ -337,7 +337,15 @@ def test_ports_of_a_roce_machine(tmp_path: Path) -> None:
 
 def test_large_packets_come_back_over_loopback() -> None:
     found = probe_path_mtu.act(System(), filled(probe_path_mtu.SPEC, peers=["127.0.0.1"], mtu=9000), False).values["peers"]
-    assert found == [{"address": "127.0.0.1", "small": True, "full": True, "error": ""}]
+    assert found == [{"address": "127.0.0.1", "way": "ping", "small": True, "full": True, "error": ""}]
+
+
+@pytest.mark.parametrize(("mtu", "full"), [(9000, True), (65540, False)])
+@pytest.mark.parametrize("peer", ["127.0.0.1", "::1"])
+def test_an_account_that_may_not_ping_sends_datagrams(monkeypatch: pytest.MonkeyPatch, peer: str, mtu: int, full: bool) -> None:
+    monkeypatch.setattr(probe_path_mtu, "_may_ping", lambda _version: False)
+    (found,) = probe_path_mtu.act(System(), filled(probe_path_mtu.SPEC, peers=[peer], mtu=mtu + 20 * (peer == "::1"), timeout=0.5), False).values["peers"]
+    assert found == {"address": peer, "way": "udp", "small": True, "full": full, "error": ""}
 
 
 def test_packets_larger_than_the_own_interface_do_not_leave() -> None:

@@ -169,8 +169,8 @@ def paths(*found: tuple[bool, bool]) -> Outcome:
     (paths((True, False), (True, True), (True, False)), "pass", "packets of 9000 bytes"),
     (paths((True, False), (True, False), (True, False)), "fail", "packets of 9000 bytes do not get to 10.0.0.0, 10.0.0.1, 10.0.0.2 and back, small ones do"),
     (paths((True, False), (False, False)), "fail", "do not get to 10.0.0.0 and back"),
-    (paths((False, False), (False, False)), "unknown", "10.0.0.0: no answer to a small ping"),
-    (paths(), "unknown", "ICMP echo is blocked"),
+    (paths((False, False), (False, False)), "unknown", "10.0.0.0: no answer to a small packet"),
+    (paths(), "unknown", "ICMP is blocked"),
     (Outcome(failed=True, msg="it did not end"), "unknown", "it did not end"),
     (Outcome(values={}), "unknown", "gave nothing for peers"),
 ])

@@ -23,7 +23,10 @@ SPEC = Spec(
         "mtu": Param("int", "bytes of the largest packet, IP header and all", required=True),
         "timeout": Param("float", "seconds for each answer", default=1.0),
     },
-    returns={"peers": "per peer: address, small, full (whether the answer came), error (why it could not be tried)"},
+    returns={
+        "peers": "per peer: address, way (ping: there and back; udp: there, where this account may not ping), small, full (whether the answer came), "
+        "error (why it could not be tried)",
+    },
     example="- probe_path_mtu:\n    peers: [10.0.0.2]\n    mtu: 9000\n",
 )
 # Some links lose a packet now and then (ARP on the first one): three tries each.
@@ -32,6 +35,8 @@ _SMALL = 56
 _ICMP, _HEADER = 8, {4: 20, 6: 40}
 # <linux/in.h> and <linux/in6.h>; not in Python's socket module. PROBE sets "do not fragment" and believes no earlier note of a smaller path.
 _IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _PROBE = 10, 23, 3
+# Where traceroute sends its datagrams, because nobody listens there.
+_UNUSED, _SPAN = 33434, 90
 _REQUEST, _REPLY = {4: 8, 6: 128}, {4: 0, 6: 129}
 
 
@@ -40,15 +45,49 @@ def act(system: System, args: Args, check: bool) -> Outcome:
 
 
 def _peer(peer: str, mtu: int, timeout: float) -> Dict[str, Any]:
-    facts: Dict[str, Any] = {"address": peer, "small": False, "full": False, "error": ""}
+    facts: Dict[str, Any] = {"address": peer, "way": "", "small": False, "full": False, "error": ""}
     try:
         version = ipaddress.ip_address(peer).version
         full = mtu - _HEADER[version] - _ICMP
-        facts["small"] = _echo(peer, version, _SMALL, timeout)
-        facts["full"] = facts["small"] and _echo(peer, version, full, timeout)
+        ask = _echo if _may_ping(version) else _refusal
+        facts["way"] = "ping" if ask is _echo else "udp"
+        facts["small"] = ask(peer, version, _SMALL, timeout)
+        facts["full"] = facts["small"] and ask(peer, version, full, timeout)
     except (OSError, ValueError) as error:
         facts["error"] = getattr(error, "strerror", None) or str(error)
     return facts
+
+
+def _may_ping(version: int) -> bool:
+    try:
+        _socket(version).close()
+    except PermissionError:
+        return False
+    return True
+
+
+def _refusal(peer: str, version: int, size: int, timeout: float) -> bool:
+    """Without the right to ping: a datagram to a port that nobody listens on. The peer's kernel says so, and that it came is all we ask."""
+    family = socket.AF_INET if version == 4 else socket.AF_INET6
+    for number in range(TRIES):
+        with socket.socket(family, socket.SOCK_DGRAM) as line:
+            _never_cut(line, version)
+            line.settimeout(timeout)
+            try:
+                line.connect((peer, _UNUSED + secrets.randbelow(_SPAN) + number))
+                line.send(bytes(size))
+                line.recv(1)
+                return True
+            except ConnectionRefusedError:
+                return True
+            except OSError:  # larger than the own interface allows, or no answer in time
+                continue
+    return False
+
+
+def _never_cut(line: socket.socket, version: int) -> None:
+    level, option = (socket.IPPROTO_IP, _IP_MTU_DISCOVER) if version == 4 else (socket.IPPROTO_IPV6, _IPV6_MTU_DISCOVER)
+    line.setsockopt(level, option, _PROBE)
 
 
 def _echo(peer: str, version: int, size: int, timeout: float) -> bool:
@@ -73,8 +112,7 @@ def _socket(version: int) -> socket.socket:
         line = socket.socket(family, socket.SOCK_DGRAM, protocol)
     except PermissionError:
         line = socket.socket(family, socket.SOCK_RAW, protocol)
-    level, option = (socket.IPPROTO_IP, _IP_MTU_DISCOVER) if version == 4 else (socket.IPPROTO_IPV6, _IPV6_MTU_DISCOVER)
-    line.setsockopt(level, option, _PROBE)
+    _never_cut(line, version)
     return line
 
 
