@@ -47,7 +47,8 @@ def replay(evidence: Mapping[str, Any], today: Today) -> Replay:
     floors, waivers, day = _floors(evidence), _waivers(evidence), str(_inputs(evidence).get("today") or "")
     every = _judged(readings, floors, waivers, day)
     judged = [(one.step, check) for one, check in every if said(check, one.repetition)]
-    verdicts = {host: node_verdict([check for _, check in judged if check.host == host]) for host in _hosts(evidence)}
+    of_host = _by_host([check for _, check in judged])
+    verdicts = {host: node_verdict(of_host.get(host, [])) for host in _hosts(evidence)}
     sites = [floor for floor in floors if floor.site]
     now = _judged(readings, [*today.floors, *sites], waivers, day)
     return Replay(
@@ -57,6 +58,13 @@ def replay(evidence: Mapping[str, Any], today: Today) -> Replay:
 
 
 Judged = Sequence[tuple[str, Check]]
+
+
+def _by_host(checks: Sequence[Check]) -> dict[str, list[Check]]:
+    found: dict[str, list[Check]] = {}
+    for check in checks:
+        found.setdefault(check.host, []).append(check)
+    return found
 
 
 def _judged(readings: Sequence[Given], floors: Sequence[Floor], waivers: Sequence[Waiver], day: str) -> list[tuple[Given, Check]]:
@@ -107,8 +115,9 @@ def _events(evidence: Mapping[str, Any], judged: Judged, verdicts: Mapping[str, 
             events.append(Event(f"host.{away}", at, host, {"reason": why, "why": away}))
         elif away == "failed":
             events.append(Event("task.end", at, host, {"status": "failed", "task": "", "result": {"msg": why}}))
+    of_host = _by_host([check for _, check in judged])
     for host, verdict in verdicts.items():
-        events.append(Event("verdict", at, host, {"verdict": verdict, "reasons": reasons([check for _, check in judged if check.host == host])}))
+        events.append(Event("verdict", at, host, {"verdict": verdict, "reasons": reasons(of_host.get(host, []))}))
     return events
 
 
