@@ -77,6 +77,9 @@ def test_scratch_on_two_disks(bare_lab: Lab, do: Do) -> None:
     assert (target["target"], target["fstype"], target["kind"]) == ("/scratch", "xfs", "loop")
     written = do("probe_fio", path="/scratch", size="16MiB", runtime=0.5)
     assert written.values["bytes_per_second"] > 0, written.msg
+    ways = do("probe_fio", path="/scratch", ways=["write", "read", "randread", "randwrite", "fsync"], size="16MiB", runtime=0.5).values["ways"]
+    assert {name: way.get("proof") for name, way in ways.items()} == dict.fromkeys(ways, "device"), ways
+    assert ways["fsync"]["sync_latency_s"]["p99"] > 0
 
 
 def test_scratch_leaves_what_carries_something(bare_lab: Lab, do: Do) -> None:
