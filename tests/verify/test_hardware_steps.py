@@ -11,7 +11,7 @@ from nodectl.verify.measurement import Verdict
 from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import Suite, SuiteStep
 from nodectl.wire.outcome import Outcome
-from tests.verify.fleet import FakeFleet, FakeNode, Seen, node_of
+from tests.verify.fleet import FakeFleet, FakeNode, Seen, fabric, node_of
 from tests.verify.node_answers import GPU, HCA, LOG, NVME, PCI
 
 SUITE = Suite("hardware", "", tuple(SuiteStep(kind, 20.0) for kind in ("pci", "hca", "gpu", "nvme")))
@@ -285,4 +285,23 @@ def test_the_disks_of_one_node(disks: list[dict[str, Any]], variables: dict[str,
 def test_a_probe_of_disks_that_says_nothing(answer: Outcome, words: str) -> None:
     verdicts, seen = judged(node("n1", nvme=answer))
     assert verdicts == {"n1": "unknown"}
+    assert words in seen.reasons("n1")
+
+
+# -- how many cards the fabric needs
+
+
+@pytest.mark.parametrize(("kind", "usable", "variables", "verdict", "words"), [
+    ("tcp", 0, {}, "pass", ""), ("tcp", 0, {"expected_hcas": 8}, "fail", "measured 0, expected at least 8 (devices that are up and usable): no RDMA device"),
+    ("ib", 7, {"expected_hcas": 8}, "fail", "measured 7, expected at least 8"), ("ib", 8, {"expected_hcas": 8}, "pass", ""), ("ib", 1, {}, "pass", ""),
+    ("ib", 0, {}, "fail", "measured 0, expected at least 1"), ("tcp", 0, {"node_profile": "oci-bm-h100"}, "fail", "expected at least 16"),
+    ("tcp", 0, {"node_profile": "oci-bm-h100", "network_tier": "standard"}, "pass", ""), ("tcp", 0, {"expected_hcas": 0}, "pass", ""),
+])
+def test_cards_that_hosts_yaml_or_the_profile_expects(kind: str, usable: int, variables: dict[str, Any], verdict: str, words: str) -> None:
+    """A node whose cards are all dead has a fabric of tcp: that must not hide that cards are expected."""
+    cards = [{"name": f"mlx5_{index}", "usable": True, "reason": ""} for index in range(usable)]
+    one = FakeNode("n1", answers={"fabric_facts": fabric(kind, cards)}, variables=variables)
+    seen = Seen()
+    verdicts = verify([node_of(one)], Suite("fabric", "", (SuiteStep("fabric", 20.0),)), FakeFleet(one), seen)
+    assert verdicts == {"n1": verdict}, seen.reasons("n1")
     assert words in seen.reasons("n1")
