@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from nodectl.agent.measured_folder import mount_of
+from nodectl.agent.measured_folder import NO_DISK, mount_of
 from nodectl.agent.system import Mount, System
 
 # A sector of /sys/block/*/stat, whatever the disk's own size is (Documentation/block/stat.rst).
@@ -60,6 +60,8 @@ def proof(writes: bool, moved: int, before: Optional[Counters], after: Optional[
         reached = after.written - before.written if writes else after.read - before.read
         text = f"{reached} of {moved} bytes went through {after.device} by the kernel's counters"
         return Proof("device", text) if reached >= ENOUGH * moved else Proof("", f"only {text}: the rest came from a cache")
+    if said["fstype"] in NO_DISK:  # newer kernels let memory take O_DIRECT
+        return Proof("", f"{said['fstype']} is no disk")
     if said["memory"] and said["size"] > said["memory"]:
         return Proof("memory", f"the file has {said['size']} bytes, the memory {said['memory']}")
     if str(said["fstype"]).startswith("fuse"):

@@ -101,6 +101,8 @@ PROOFS: list[tuple[bool, int, Counters | None, dict[str, Any], str, str]] = [
     (False, 100, None, {"fstype": "nfs4", "direct": False, "direct_reason": "Invalid argument"}, "", "not bypassed: Invalid argument"),
     (False, 100, None, {"fstype": "nfs4", "direct": False, "size": 101}, "memory", "the file has 101 bytes, the memory 100"),
     (False, 100, None, {"fstype": "nfs4", "direct": False, "size": 101, "memory": 0}, "", "not bypassed"),
+    (False, 100, None, {"fstype": "tmpfs"}, "", "tmpfs is no disk"),
+    (False, 100, None, {"fstype": "overlay", "size": 101}, "", "overlay is no disk"),
     (False, 100, None, {"fstype": "fuse.s3fs"}, "", "cache of its own"),
     (False, 100, None, {"fstype": "fuse"}, "", "cache of its own"),
 ]
