@@ -31,8 +31,8 @@ TRIES = 3
 FRAME, PAYLOAD = 1514, 1448
 BEGIN, END = "<!-- bench/truth_network.py -->\n", "<!-- end of bench/truth_network.py -->\n"
 PAGE = Path(__file__).parents[1] / "docs" / "truth.md"
-# The last bytes of each operation wait in the shaper's queue (up to 50 ms) while nobody sends: with 4 and 8 MiB at 50 Mb/s that and the steps of
-# a ring between four hosts cost 10 %, with 16 MiB 4 %. These take 4 s each, so that two timed runs fit into the budget.
+# The last bytes of each operation wait in the shaper's queue (up to 50 ms) while nobody sends, so an operation has to be long. 16 MiB take 4 s at
+# 50 Mb/s between four hosts, so that two timed runs fit into the budget.
 SUITE = """
 [[step]]
 kind = "route"
