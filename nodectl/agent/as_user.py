@@ -17,6 +17,9 @@ if user:
     entry = pwd.getpwnam(user)
     os.initgroups(user, entry.pw_gid); os.setgid(entry.pw_gid); os.setuid(entry.pw_uid)
 sys.argv[1:2] = []
+with contextlib.suppress(ImportError, OSError, AttributeError):  # not on every small Python
+    import ctypes
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: an agent that is killed takes us, and what we become, with it
 os.umask(0o077)
 """
 

@@ -78,7 +78,7 @@ def _with_fio(system: System, job: Job, folder: str, timeout: float, user: str) 
             shutil.chown(output, user)
         path = os.path.join(output, "fio.json")
         argv = [*command(job, folder, engine, depth, not reason), f"--output={path}"]
-        done = _run(system, job, as_user.command(user, _EXEC, argv) if user else argv, timeout)
+        done = _run(system, job, as_user.command(user, _EXEC, argv), timeout)
         text = (system.read(path) or b"").decode("utf-8", "replace")
     finally:
         shutil.rmtree(output, ignore_errors=True)

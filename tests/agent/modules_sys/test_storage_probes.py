@@ -265,11 +265,14 @@ def test_folder_is_removed_when_the_test_fails(tmp_path: Path) -> None:
 _HOLD = """\
 import sys, time
 sys.path.insert(0, sys.argv[2])
+from nodectl.agent import as_user
 from nodectl.agent.measured_folder import measured_folder
 from nodectl.agent.system import System
 with measured_folder(System(), sys.argv[1], 1) as folder:
     open(folder + "/data", "wb").write(b"x")
     print(folder, flush=True)
+    if sys.argv[3:]:
+        System().run(as_user.command("", "os.execvp('sleep', ['sleep', sys.argv[1]])", ["61.7"]), timeout=70.0)
     time.sleep(60)
 """
 
@@ -292,6 +295,24 @@ def test_a_killed_agent_leaves_nothing(tmp_path: Path) -> None:
     holder.wait(10)
     holder.stdout.close()
     assert until(lambda: left(tmp_path) == [])
+
+
+def test_what_measures_ends_with_a_killed_agent(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[3]
+    holder = subprocess.Popen([sys.executable, "-c", _HOLD, str(tmp_path), str(root), "sleeps"], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    holder.stdout.readline()
+
+    def sleeper() -> list[str]:
+        children = Path(f"/proc/{holder.pid}/task/{holder.pid}/children").read_text().split()
+        return [pid for pid in children if Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\x0061.7\0"]
+
+    assert until(lambda: sleeper() != [])
+    pid = sleeper()[0]
+    holder.send_signal(signal.SIGKILL)
+    holder.wait(10)
+    holder.stdout.close()
+    assert until(lambda: not Path(f"/proc/{pid}").exists() or "State:\tZ" in Path(f"/proc/{pid}/status").read_text())
 
 
 def name_of(node: str, pid: int, start: str) -> str:
