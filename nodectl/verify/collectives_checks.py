@@ -68,7 +68,7 @@ def _event(
     notes = dict.fromkeys(result.output.unsupported[number] for number in numbers if number in result.output.unsupported)
     return {
         "hosts": [member.host for member in members], "op": op, "dtype": dtype, "redop": redop, "root": root, "backend": members[0].backend,
-        "ranks": result.ranks, "nproc": members[0].nproc, "in_place": any(row["in_place"] for row in rows), "floor": floor.floor if floor else None,
+        "ranks": result.ranks, "nproc": members[0].nproc, "in_place": bool(rows) and all(row["in_place"] for row in rows), "floor": floor.floor if floor else None,
         "source": floor.cite() if floor else "", "rows": rows, "note": "; ".join(f"not possible with {members[0].backend}: {note}" for note in notes),
     }
 

@@ -18,7 +18,7 @@ Kinds and their data (``host`` is the inventory name, "" where it is about the r
     suite         name, text, floors, waivers, today, settings (variables by host)   (at the start of a verification: what it is judged by)
     reading       step, repetition (number, of how many), measurements, expectations   (exactly what the judge was given: `verify --replay` judges it again)
     sweep         hosts, op, dtype, redop ("" where nothing is reduced), root (-1: none), backend, ranks (how many), nproc (of each host),
-                  in_place (some rows are), floor, source, note (what the backend cannot do; such a sweep has no rows),
+                  in_place (all rows are), floor, source, note (what the backend cannot do; such a sweep has no rows),
                   rows: bytes, count, time, algbw, busbw, wrong, in_place, ranks (s of each rank)   (base units: B, s, B/s; one row per size and place)
     pair          hosts (two), rail, tool (all_reduce, ib_write_bw, ib_write_lat), bytes, value, unit, round, error
     check         step, name, verdict, value, unit, floor, reason, source, simulated, raw,

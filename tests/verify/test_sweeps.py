@@ -155,6 +155,7 @@ def test_events_hold_rows_by_size_and_place_in_base_units() -> None:
     assert (broadcast["rows"][0]["algbw"], broadcast["rows"][0]["busbw"]) == pytest.approx((0.5 * GB, 0.5 * GB))
     assert (first["floor"], gather["floor"], broadcast["floor"]) == (0.5 * GB, 0.4 * GB, None)
     assert gather["source"] == "theirs (all_gather, 2026-08)"
+    assert [event["in_place"] for event in events] == [True, False, True, False]  # all rows are: a chart may draw them as one line
     assert refused["rows"] == []
     assert refused["note"] == "not possible with gloo: Float can't be cast to Int"
     json.dumps(events, allow_nan=False)
