@@ -66,11 +66,12 @@ def _event(
     largest = max((row["bytes"] for row in rows), default=0)
     floor = best_floor(fleet.floors, f"network.{op}", conditions(fleet, op, len(members), largest, result.ranks))
     notes = dict.fromkeys(result.output.unsupported[number] for number in numbers if number in result.output.unsupported)
+    in_place, note = bool(rows) and all(row["in_place"] for row in rows), "; ".join(f"not possible with {members[0].backend}: {note}" for note in notes)
     return {
         "hosts": [member.host for member in members], "op": op, "dtype": dtype, "redop": redop, "root": root, "backend": members[0].backend,
-        "ranks": result.ranks, "nproc": members[0].nproc, "in_place": bool(rows) and all(row["in_place"] for row in rows), "floor": floor.floor if floor else None,
-        "source": floor.cite() if floor else "", "rows": rows, "note": "; ".join(f"not possible with {members[0].backend}: {note}" for note in notes),
-    }
+        "ranks": result.ranks, "nproc": members[0].nproc, "in_place": in_place, "floor": floor.floor if floor else None,
+        "source": floor.cite() if floor else "", "rows": rows, "note": note,
+    }  # fmt: skip
 
 
 def _row(op: str, size: SizeResult, ranks: int, in_place: bool) -> dict[str, Any]:
