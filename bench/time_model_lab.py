@@ -69,7 +69,7 @@ class Row(NamedTuple):
 
     @property
     def good(self) -> bool:
-        return abs(self.off) <= TOLERANCE
+        return abs(self.predicted - self.measured) <= TOLERANCE * self.measured + 1e-9
 
 
 def workload(mode: str, compute: float) -> Workload:

@@ -22,7 +22,7 @@ from nodectl.wire.origin import Origin
 SHIPPED = Path(__file__).parent / "workloads"
 _BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1}
 _FLOP = re.compile(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([kMGTPE]?)FLOP(/s|s)?\s*")
-_EXPONENT = re.compile(r"[0-9]+(\.[0-9]+)?[eE]\+?[0-9]{1,3}")
+_EXPONENT = re.compile(r"[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]{1,3}")
 _PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _UNITS = {"bytes": "B", "time": "s", "share": "1", "flop": "FLOP", "flops": "FLOP/s", "number": "count", "count": "count", "money": "money/s"}
 

@@ -68,6 +68,7 @@ VALUES: list[tuple[dict[str, Any], str, float]] = [
     ({"compute": {"seconds_per_step": "250 ms"}}, "seconds", 0.25),
     ({"compute": {"flop_per_step": "3.2 PFLOP"}}, "flops", 3.2e15),
     ({"compute": {"achieved_per_gpu": "400 TFLOP/s"}}, "rate", 400e12),
+    ({"compute": {"seconds_per_step": "2.5e-3"}}, "seconds", 0.0025),
     ({"compute": {"overlap": 0.25}}, "overlap", 0.25),
     ({"compute": {"overlap": [0.2, 0.6]}}, "overlap", 0.4),
     ({"price_per_node_hour": 36}, "price", 0.01),
