@@ -11,6 +11,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context
 from typing import Any
 
 from nodectl.verify.evidence import Given
@@ -161,10 +162,7 @@ def _floor(key: Key, value: float, bound: float, bound_reason: str, reason: str,
 
 def round_down(value: float) -> float:
     """To three digits, so that a person can read it; never up."""
-    if value <= 0:
-        return 0.0
-    scale = 10.0 ** (len(str(int(value))) - 3)
-    return float(int(value / scale) * scale)
+    return float(Context(prec=3, rounding=ROUND_DOWN).create_decimal_from_float(value))
 
 
 def _bound(metric: str, unit: str, given: Mapping[str, Any], floors: Sequence[Floor]) -> tuple[float, str]:
