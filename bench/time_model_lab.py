@@ -127,7 +127,7 @@ class Hosts:
         hosts = self.members if mode != "compute" else self.members[:1]
         with ThreadPoolExecutor(len(hosts)) as pool:
             found = list(pool.map(lambda index: self._rank(mode, index, len(hosts)), range(len(hosts))))
-        return median(max(pair) for pair in zip(*found, strict=True))
+        return float(median(max(pair) for pair in zip(*found, strict=True)))
 
     def _rank(self, mode: str, rank: int, world: int) -> list[float]:
         order = {

@@ -51,6 +51,7 @@ def advise(work: Workload, measured: Measured) -> Advice:
     candidates = own if any(one.durable for one in own) or (own and not work.durable) else [*own, *tiers.places()]
     choices = place(work, candidates)
     found = estimate(work, network, places_of(choices))
+    notes += [f"{why}: a step is {_behind(found):.1f} times what it would be over {_best(work).name}" for why in sorted(measured.below)]
     return Advice(found, tuple(choices), _networks(found), _storage(found, own), tuple(notes))
 
 
@@ -71,8 +72,12 @@ def widest(figure: Figure) -> list[Figure]:
     return [leaf for moved, leaf in found if moved > WORTH * figure.value][:NARROW]
 
 
-def faster(work: Workload, slow: Network, fast: Network, places: Places) -> float:
-    """How many times longer a step takes on ``slow`` than on ``fast``."""
-    return estimate(work, slow, places).step.value / estimate(work, fast, places).step.value
+def _best(work: Workload) -> Network:
+    """What `network_tier: best` hopes for."""
+    return tiers.networks(work.gpu)[-1]
+
+
+def _behind(found: Estimate) -> float:
+    return found.step.value / estimate(found.work, _best(found.work), found.places).step.value
 
 

@@ -21,11 +21,13 @@ _DISK = {"read": "disk.scratch.seq_read", "load": "disk.scratch.seq_read", "writ
 
 @dataclass
 class Measured:
-    """``figures`` by name of the measurement: (value, conditions, host) of each node, best ones only where a node was measured twice."""
+    """``figures`` by name of the measurement: (value, conditions, host) of each node, of each time that it was measured; ``below`` are what the
+    inventory asked of the network and did not get, in the words of the check."""
 
     figures: dict[str, list[tuple[float, Mapping[str, Any], str]]] = field(default_factory=dict)
     sweeps: list[Mapping[str, Any]] = field(default_factory=list)
     out: set[str] = field(default_factory=set)
+    below: set[str] = field(default_factory=set)
 
     def of(self, name: str) -> list[tuple[float, Mapping[str, Any], str]]:
         return [one for one in self.figures.get(name, []) if one[2] not in self.out]
@@ -47,11 +49,19 @@ def read(events: Iterable[Event]) -> Measured:
         if event.kind == "reading":
             for one in event.data.get("measurements") or []:
                 _take(found, one)
+            found.below.update(_asked(event.data.get("expectations") or []))
         elif event.kind == "sweep" and event.data.get("op") in _SWEPT and event.data.get("rows"):
             found.sweeps.append(event.data)
         elif event.kind == "verdict" and event.data.get("verdict") in ("fail", "unknown"):
             found.out.add(event.host)
     return found
+
+
+def _asked(expectations: Iterable[Any]) -> Iterable[str]:
+    """network_tier best where only TCP was found: node_checks says so in what it expects of the fabric."""
+    for one in expectations:
+        if isinstance(one, Mapping) and one.get("metric") == "fabric.kind" and "only TCP was found" in str(one.get("why")):
+            yield str(one["why"])
 
 
 def _take(found: Measured, one: Any) -> None:

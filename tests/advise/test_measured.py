@@ -122,6 +122,17 @@ def test_the_answer_says_what_was_not_measured() -> None:
     assert advise(work, read(events(GROUP, *SCRATCH, *mount("/ckpt")))).notes == ()
 
 
+def test_a_tier_that_was_asked_and_not_found_says_what_it_costs() -> None:
+    why = "network_tier best, and only TCP was found: no RDMA device"
+    event = Event("reading", 1.0, "", {"measurements": [], "expectations": [{"metric": "fabric.kind", "why": why}, {"metric": "x", "why": why}, 3]})
+    slow = one("network.all_reduce", 1e9, ("n1", "n2"), nodes=2, ranks=2)
+    notes = advise(shipped("12b"), read([*events(slow, *mount("/ckpt")), event])).notes
+    assert len(notes) == 1
+    assert notes[0].startswith(f"{why}: a step is ")
+    assert float(notes[0].split(" a step is ")[1].split()[0]) > 3
+    assert notes[0].endswith("times what it would be over 8 x 400 Gb/s InfiniBand")
+
+
 def test_the_answer_in_words_and_as_data() -> None:
     import json
 
