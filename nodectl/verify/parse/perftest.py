@@ -16,7 +16,8 @@ _HEADS = ("#bytes", "#iterations")
 # Lines of a failed run that say why, in the order of what explains most.
 _WHY = (
     "Incompatibility issue", "Failed to modify QP", "Unable to Connect the HCA", "Couldn't connect to", "IB device",
-    "Unable to find the Infiniband/RoCE device", "Invalid", "invalid", "Couldn't allocate MR", "Failed to create", "Completion with error", "Port number", "not active", "Unable",
+    "Unable to find the Infiniband/RoCE device", "Invalid", "invalid",
+    "Couldn't allocate MR", "Failed to create", "Completion with error", "Port number", "not active", "Unable",
 )  # fmt: skip
 
 
