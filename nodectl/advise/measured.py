@@ -108,8 +108,10 @@ def _sweep(sweeps: Sequence[Mapping[str, Any]], op: str) -> Mapping[str, Any] | 
 
 
 def _rows(sweep: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    rows = [row for row in sweep.get("rows") or [] if isinstance(row, Mapping) and not row.get("in_place")]
-    return sorted((row for row in rows if _positive(row.get("busbw")) and _positive(row.get("time"))), key=lambda row: float(row["bytes"]))
+    """By size. Out of place where that was measured, as frameworks gather and scatter."""
+    known = [row for row in sweep.get("rows") or [] if isinstance(row, Mapping) and all(_positive(row.get(key)) for key in ("bytes", "busbw", "time"))]
+    apart = [row for row in known if not row.get("in_place")]
+    return sorted(apart or known, key=lambda row: float(row["bytes"]))
 
 
 def _positive(value: Any) -> bool:

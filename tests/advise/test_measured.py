@@ -74,6 +74,17 @@ def test_an_operation_that_was_swept_has_its_own_rate() -> None:
     assert seconds(scatter, found).value == pytest.approx(2.5 * seconds(scatter, replace(found, operations=())).value, rel=0.01)
 
 
+def test_rows_in_place_count_where_there_are_no_others() -> None:
+    rows = [{"bytes": size, "time": 1.0, "busbw": rate, "in_place": where} for size, rate, where in ((8, 1.0, True), (2**24, 5e8, True))]
+    found = network(read([Event("sweep", 1.0, "", {"op": "all_reduce", "hosts": ["n1", "n2"], "ranks": 2, "rows": rows})]), "H100")
+    assert found is not None
+    assert found.node.value == 5e8
+    rows += [{"bytes": 2**24, "time": 1.0, "busbw": 3e8, "in_place": False}, {"bytes": 0, "time": 1.0, "busbw": 9e9, "in_place": False}]
+    apart = network(read([Event("sweep", 1.0, "", {"op": "all_reduce", "hosts": ["n1", "n2"], "ranks": 2, "rows": rows})]), "H100")
+    assert apart is not None
+    assert apart.node.value == 3e8
+
+
 def test_pairs_where_there_was_no_group_and_nothing_where_nothing_was_measured() -> None:
     pair = [one("network.pairs", rate, (host,), nodes=2, ranks=2) for rate, host in ((1e8, "n1"), (9e7, "n2"))]
     found = network(read(events(*pair)), "H100")
