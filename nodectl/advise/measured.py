@@ -102,9 +102,12 @@ def _operations(found: Measured) -> tuple[tuple[str, Figure], ...]:
 
 
 def _sweep(sweeps: Sequence[Mapping[str, Any]], op: str) -> Mapping[str, Any] | None:
-    """Of several the one over most nodes, the last of equals; a sweep inside one node says nothing about the network."""
+    """Of several (other types, fewer sizes) the one over most nodes, of these with the largest message, of these the fastest.
+
+    A sweep inside one node says nothing about the network.
+    """
     over = [one for one in sweeps if one.get("op") == op and len(one.get("hosts") or []) > 1 and _rows(one)]
-    return max(enumerate(over), key=lambda item: (len(item[1]["hosts"]), item[0]))[1] if over else None
+    return max(over, key=lambda one: (len(one["hosts"]), float(_rows(one)[-1]["bytes"]), float(_rows(one)[-1]["busbw"])), default=None)
 
 
 def _rows(sweep: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -85,6 +85,13 @@ def test_rows_in_place_count_where_there_are_no_others() -> None:
     assert apart.node.value == 3e8
 
 
+def test_of_several_sweeps_the_one_with_the_largest_messages_counts() -> None:
+    small = Event("sweep", 2.0, "", {"op": "reduce_scatter", "hosts": ["n1", "n2"], "ranks": 2, "rows": [{"bytes": 2**18, "time": 1.0, "busbw": 7e6}]})
+    found = network(read([swept("all_reduce", 1e9), swept("reduce_scatter", 4e8), swept("reduce_scatter", 3e8), small]), "H100")
+    assert found is not None
+    assert found.rate("reduce_scatter").value == 4e8
+
+
 def test_pairs_where_there_was_no_group_and_nothing_where_nothing_was_measured() -> None:
     pair = [one("network.pairs", rate, (host,), nodes=2, ranks=2) for rate, host in ((1e8, "n1"), (9e7, "n2"))]
     found = network(read(events(*pair)), "H100")
