@@ -92,11 +92,18 @@ class _Reader:
         try:
             return _parsed(given, field)
         except (UnitError, ValueError) as error:
-            self.wrong(f"{key}: {error}", at, "")
+            self.wrong(f"{key}: {error}", at, f"expected {_EXPECTED[field.kind]}")
             return None
 
     def wrong(self, message: str, at: Origin, label: str) -> None:
         self.found.error("E411", message, at, label=label)
+
+
+_EXPECTED = {
+    "yes": "true or false", "word": "one of the words", "text": "a text", "share": "a share from 0 to 1", "flop": "a count such as 3.2 PFLOP",
+    "flops": "a rate such as 400 TFLOP/s", "bytes": "bytes such as 24 GB", "time": "a time such as 4.4 s", "count": "a whole number", "number": "a number",
+    "money": "an amount",
+}  # fmt: skip
 
 
 def _parsed(given: Any, field: Field) -> Any:

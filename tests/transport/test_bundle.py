@@ -10,8 +10,10 @@ import sys
 import zlib
 from pathlib import Path
 
+import pytest
+
 import nodectl.transport.importer as importer_source
-from nodectl.transport.bundle import ENTRY, LENGTH, LOADER, bundle, sources
+from nodectl.transport.bundle import ENTRY, LENGTH, LOADER, bare, bundle, sources
 from nodectl.transport.start import Order
 from nodectl.wire.frame import Decoder, encode
 
@@ -32,12 +34,43 @@ def test_the_layout_is_length_and_compressed_json() -> None:
     assert length == len(packed) - LENGTH.size
     modules = json.loads(zlib.decompress(packed[8:]))
     assert modules.pop(ENTRY) == Path(importer_source.__file__).read_text()
-    assert modules == sources()
+    assert modules == {name: bare(text) for name, text in sources().items()}
 
 
 def test_it_stays_small_enough_for_a_slow_line() -> None:
     # 150 kB are a second and a half on 1 Mb/s, and a blink anywhere else.
     assert len(bundle()) < 150_000
+
+
+def without_docstrings(tree: ast.Module) -> str:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)):
+            node.body = [one for one in node.body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) and isinstance(one.value.value, str))]
+    return ast.dump(tree)
+
+
+def test_what_travels_is_the_same_code_on_the_same_lines() -> None:
+    for name, text in sources().items():
+        sent = bare(text)
+        assert without_docstrings(ast.parse(sent)) == without_docstrings(ast.parse(text)), name
+        places = [[(type(node).__name__, node.lineno) for node in ast.walk(ast.parse(one)) if isinstance(node, (ast.Call, ast.Return))] for one in (sent, text)]
+        assert places[0] == places[1], name
+
+
+BARE = [
+    ('"""Doc."""\nx = 1\n', '""\nx = 1\n'),
+    ('def f():\n    """One.\n\n    Two.\n    """\n    return 1  # why\n', 'def f():\n    ""\n\n\n\n    return 1  \n'),
+    ('x = """kept"""\ny = "# kept"\n', 'x = """kept"""\ny = "# kept"\n'),
+    ("f('a'\n  'b')\n# gone\nx = (1,  # gone\n     2)\n", "f('a'\n  'b')\n\nx = (1,  \n     2)\n"),
+    ('class A:\n    "Doc."\n', 'class A:\n    ""\n'),
+    ('"""Doc."""; x = 1\n', '"""Doc."""; x = 1\n'),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("source", "sent"), BARE)
+def test_comments_and_docstrings_stay_here(source: str, sent: str) -> None:
+    assert bare(source) == sent
 
 
 def test_loader_and_importer_are_python_3_8() -> None:
