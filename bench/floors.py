@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nodectl.verify.floor_load import FLOORS, Floor, load_floors
-from nodectl.verify.units import human
+from nodectl.verify.judging.floor_load import FLOORS, Floor, load_floors
+from nodectl.verify.judging.units import human
 
 PAGE = Path(__file__).parents[1] / "docs" / "verification.md"
 BEGIN, END = "<!-- bench/floors.py -->\n", "<!-- end of floors -->"

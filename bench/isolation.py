@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nodectl.verify.hunt import Bars, Diagnosis, hunt
-from nodectl.verify.isolate import RELATIVE, PairResult
-from nodectl.verify.pairs import Pair
+from nodectl.verify.group.hunt import Bars, Diagnosis, hunt
+from nodectl.verify.group.isolate import RELATIVE, PairResult
+from nodectl.verify.group.pairs import Pair
 
 FAST = 10e9
 ROUNDS = 3

@@ -11,7 +11,7 @@ from nodectl.lab.plan import LAB_USER, TORCH_PYTHON
 from nodectl.lab.state import LabState, load
 from nodectl.transport.channel import Limits, Target
 from nodectl.transport.pool import Pool
-from nodectl.verify.gang import Member
+from nodectl.verify.group.gang import Member
 from nodectl.verify.session import Session
 
 # Of each lab host, on the lab's bridge.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from nodectl.verify.node_table import Row, load_table
-from nodectl.verify.profiles import load_profiles
-from nodectl.verify.units import human, unit
-from nodectl.verify.xid import load_catalogue
+from nodectl.verify.judging.units import human, unit
+from nodectl.verify.node.node_table import Row, load_table
+from nodectl.verify.node.profiles import load_profiles
+from nodectl.verify.node.xid import load_catalogue
 
 PAGE = Path(__file__).parents[1] / "docs" / "verification.md"
 BEGIN, END = "<!-- bench/node_checks.py -->\n", "<!-- end of node checks -->"

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.lab_group import connected, lab_at
-from nodectl.verify.formulas import bandwidth
-from nodectl.verify.gang import Member, rank_env, workload_source
+from nodectl.verify.group.gang import Member, rank_env, workload_source
+from nodectl.verify.judging.formulas import bandwidth
 from nodectl.verify.parse.workload import records
 
 LEAST = 0.95

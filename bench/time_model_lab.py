@@ -30,7 +30,7 @@ from nodectl.lab.plan import HOST_INTERFACE, LAB_USER, TORCH_PYTHON
 from nodectl.lab.state import LabState, load
 from nodectl.transport.channel import Limits, Target
 from nodectl.transport.pool import Pool
-from nodectl.verify.gang import Case, Member, Program, run_program
+from nodectl.verify.group.gang import Case, Member, Program, run_program
 from nodectl.verify.session import Session
 
 TOLERANCE = 0.20

@@ -246,7 +246,7 @@ BAD = [
     ("nodectl.lang.x", "import datetime\n", ""),
     ("nodectl.report.x", "from nodectl.transport.channel import Lost\n", "imports nodectl.transport.channel.Lost"),
     ("nodectl.engine.x", "import importlib\nimportlib.import_module('nodectl.cli.main')\n", "imports nodectl.cli.main"),
-    ("nodectl.verify.judge", "import torch.distributed\n", "imports torch.distributed"),
+    ("nodectl.verify.judging.judge", "import torch.distributed\n", "imports torch.distributed"),
     ("nodectl.verify.stage", "import subprocess\n", ""),
     ("nodectl.verify.workloads.x", "import nodectl.wire.event\n", "imports nodectl.wire.event"),
     ("nodectl.agent.runner", "from nodectl.wire.step import Step\n", ""),

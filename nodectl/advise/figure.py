@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from nodectl.verify.units import UnitError
+from nodectl.verify.judging.units import UnitError
 
 Kind = Literal["measured", "workload", "assumed", "computed"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from nodectl.advise.advice import Advice
 from nodectl.advise.figure import Figure
 from nodectl.advise.model import Estimate, bottleneck
-from nodectl.verify.units import human
+from nodectl.verify.judging.units import human
 
 _UNITS = {"B": "B", "B/s": "B/s"}
 

@@ -16,7 +16,7 @@ from nodectl.advise.layout import Layout
 from nodectl.advise.workload import Workload
 from nodectl.diagnostics.model import Collector
 from nodectl.lang.document import Map, load
-from nodectl.verify.units import UnitError, quantity
+from nodectl.verify.judging.units import UnitError, quantity
 from nodectl.wire.origin import Origin
 
 SHIPPED = Path(__file__).parent / "workloads"

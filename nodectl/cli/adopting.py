@@ -17,7 +17,7 @@ from nodectl.report.journal import JournalLost
 from nodectl.report.replace_file import replace_file
 from nodectl.verify.adopt import Run, entry, merged, propose
 from nodectl.verify.evidence import readings_in
-from nodectl.verify.floor_load import FLOORS, Floor, floor_of_json, floors_of, load_floors
+from nodectl.verify.judging.floor_load import FLOORS, Floor, floor_of_json, floors_of, load_floors
 
 
 def adopt(evidence: Mapping[str, Any]) -> None:

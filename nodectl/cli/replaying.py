@@ -18,7 +18,7 @@ from nodectl.report.exit_code import ExitCode, first
 from nodectl.report.fold import fold
 from nodectl.report.live import console_for, show_verdicts
 from nodectl.verify.evidence import BadEvidence, evidence_of, read_evidence
-from nodectl.verify.floor_load import FLOORS, load_floors
+from nodectl.verify.judging.floor_load import FLOORS, load_floors
 from nodectl.verify.replay import Replay, Today, replay
 from nodectl.verify.suite_load import shipped_texts
 

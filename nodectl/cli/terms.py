@@ -10,7 +10,7 @@ from typing import Any
 from nodectl.diagnostics.model import Collector
 from nodectl.inventory.model import Inventory
 from nodectl.lang.unsafe import has_template
-from nodectl.verify.floor_load import Floor, FloorError, floors_of
+from nodectl.verify.judging.floor_load import Floor, FloorError, floors_of
 from nodectl.verify.ledger import Terms
 from nodectl.verify.settings import NAMES, mistakes
 from nodectl.verify.waivers import waivers_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from nodectl.report.compare import Change, Comparison
 from nodectl.report.human import printable
-from nodectl.verify.units import UnitError, human, unit
+from nodectl.verify.judging.units import UnitError, human, unit
 
 # Lines of one kind on a screen. A slow switch changes every check of its nodes: the first forty tell which, and --format json has all.
 LINES_MOST = 40

@@ -15,11 +15,11 @@ from decimal import ROUND_DOWN, Context
 from typing import Any
 
 from nodectl.verify.evidence import Given
-from nodectl.verify.floor_load import Floor
-from nodectl.verify.judge import judge
-from nodectl.verify.measurement import Check, Measurement
-from nodectl.verify.toml_places import tables
-from nodectl.verify.units import human
+from nodectl.verify.judging.floor_load import Floor
+from nodectl.verify.judging.judge import judge
+from nodectl.verify.judging.measurement import Check, Measurement
+from nodectl.verify.judging.toml_places import tables
+from nodectl.verify.judging.units import human
 
 # Of the median over the nodes, so much becomes the floor. Healthy nodes of one fleet differ by a few per cent, and so do two runs; a link or a GPU
 # that is broken costs a quarter or more. AICR takes the same share of its recipes' figures.

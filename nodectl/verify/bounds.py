@@ -6,13 +6,13 @@ It is the sum of all deadlines with every retry used, so a healthy fleet needs a
 from __future__ import annotations
 
 from nodectl.transport.channel import Limits
-from nodectl.verify.gang import INIT_TIMEOUT, PORT_DEADLINE
-from nodectl.verify.hunt import CONTESTED, RETESTS
+from nodectl.verify.group.gang import INIT_TIMEOUT, PORT_DEADLINE
+from nodectl.verify.group.hunt import CONTESTED, RETESTS
+from nodectl.verify.group.narrow import most_levels
+from nodectl.verify.group.pace_checks import LOOKS
+from nodectl.verify.group.rdma_pair import SERVER_ENDS
 from nodectl.verify.machine import DEADLINE
-from nodectl.verify.narrow import most_levels
-from nodectl.verify.node_checks import CLOCK_TRIES
-from nodectl.verify.pace_checks import LOOKS
-from nodectl.verify.rdma_pair import SERVER_ENDS
+from nodectl.verify.node.node_checks import CLOCK_TRIES
 from nodectl.verify.session import CLEANUP, GRACE
 from nodectl.verify.suite_load import Suite, SuiteStep
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nodectl.verify.floor_load import floor_of_json
-from nodectl.verify.reading import BadReading, Reading, plain, reading_of
+from nodectl.verify.judging.floor_load import floor_of_json
+from nodectl.verify.judging.reading import BadReading, Reading, plain, reading_of
 from nodectl.wire.event import Event
 
 FORMAT = 1

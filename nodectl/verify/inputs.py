@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nodectl.verify.reading import plain
+from nodectl.verify.judging.reading import plain
 
 # By how their names begin, so that a new variable of verification is not forgotten. Nothing of these is a password by its nature; what is one all the
 # same is masked where events are written.

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from nodectl.verify.operations import DTYPES, OPS, REDOPS
+from nodectl.verify.group.operations import DTYPES, OPS, REDOPS
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nodectl.verify.floor_load import Floor
-from nodectl.verify.judge import GOOD, judge, node_verdict, reasons, said
-from nodectl.verify.measurement import Check, Verdict, Waiver, check_data
-from nodectl.verify.reading import Reading, absent, reading_of
+from nodectl.verify.judging.floor_load import Floor
+from nodectl.verify.judging.judge import GOOD, judge, node_verdict, reasons, said
+from nodectl.verify.judging.measurement import Check, Verdict, Waiver, check_data
+from nodectl.verify.judging.reading import Reading, absent, reading_of
 from nodectl.verify.session import Gone
 from nodectl.wire.event import Event
 

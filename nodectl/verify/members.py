@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from nodectl.transport.channel import Target
-from nodectl.verify.floor_load import Floor
-from nodectl.verify.gang import Member
-from nodectl.verify.hardware import Hardware
-from nodectl.verify.judge import Expectation
-from nodectl.verify.network_checks import Fleet
+from nodectl.verify.group.gang import Member
+from nodectl.verify.group.network_checks import Fleet
+from nodectl.verify.judging.floor_load import Floor
+from nodectl.verify.judging.judge import Expectation
+from nodectl.verify.judging.units import quantity
+from nodectl.verify.node.hardware import Hardware
 from nodectl.verify.session import Session
-from nodectl.verify.units import quantity
 
 # Of a figure that a site expects, this much must be reached: AICR takes the same share of its recipes' figures.
 TOLERANCE = 0.9

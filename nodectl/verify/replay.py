@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodectl.verify.evidence import BadEvidence, Given, readings_in
-from nodectl.verify.floor_load import Floor, floor_of_json
-from nodectl.verify.judge import judge, node_verdict, reasons, said
-from nodectl.verify.measurement import Check, Verdict, Waiver, check_data
+from nodectl.verify.judging.floor_load import Floor, floor_of_json
+from nodectl.verify.judging.judge import judge, node_verdict, reasons, said
+from nodectl.verify.judging.measurement import Check, Verdict, Waiver, check_data
 from nodectl.wire.event import Event
 
 # Sentences of one kind; a fleet of a thousand nodes would fill the screen with one and the same.

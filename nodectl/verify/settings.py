@@ -2,8 +2,8 @@
 
 network_floor, expected_busbw, scratch_floor, file_mount_floor: rates (B/s, or a text such as "200 Mb/s") · expected_gpus, expected_hcas,
 base_nofile: counts · base_memlock: KiB or unlimited · torch_env: mapping of environment variables · fabric_address: where peers reach the node ·
-fabric_subnets, fabric_exclude: lists, as fabric_facts takes them · node_profile: a name of nodectl/verify/profiles · expected_*: pins of the
-tables in nodectl/verify/checks · expected_modules, expected_names: lists · rendezvous_port: a port that must be free · hardware_root: a recorded
+fabric_subnets, fabric_exclude: lists, as fabric_facts takes them · node_profile: a name of nodectl/verify/node/profiles · expected_*: pins of the
+tables in nodectl/verify/node/checks · expected_modules, expected_names: lists · rendezvous_port: a port that must be free · hardware_root: a recorded
 tree that stands in for the hardware (rehearsals).
 """
 
@@ -13,8 +13,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from nodectl.verify.profiles import ProfileError, load_profiles, profile_for
-from nodectl.verify.units import UnitError, quantity
+from nodectl.verify.judging.units import UnitError, quantity
+from nodectl.verify.node.profiles import ProfileError, load_profiles, profile_for
 
 _RATES = ("network_floor", "rdma_floor", "expected_busbw", "scratch_floor", "file_mount_floor", "expected_hca_rate")
 _COUNTS = (

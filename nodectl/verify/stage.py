@@ -11,18 +11,18 @@ from dataclasses import asdict, replace
 from nodectl.transport.channel import Connections
 from nodectl.verify.answer import Garbled
 from nodectl.verify.bounds import longest, step_bound
-from nodectl.verify.check import Peers
-from nodectl.verify.fleet_checks import COMPARE
-from nodectl.verify.floor_load import FLOORS, load_floors
-from nodectl.verify.group_steps import GROUPS
+from nodectl.verify.group.group_steps import GROUPS
 from nodectl.verify.inputs import inputs
+from nodectl.verify.judging.floor_load import FLOORS, load_floors
+from nodectl.verify.judging.measurement import Verdict, Waiver
+from nodectl.verify.judging.reading import unknown
 from nodectl.verify.kinds import KINDS
 from nodectl.verify.ledger import NO_TERMS, Emit, Ledger, Terms
 from nodectl.verify.machine import machine_of
-from nodectl.verify.measurement import Verdict, Waiver
 from nodectl.verify.members import node_data, sku_of
-from nodectl.verify.node_checks import CHECKS
-from nodectl.verify.reading import unknown
+from nodectl.verify.node.check import Peers
+from nodectl.verify.node.fleet_checks import COMPARE
+from nodectl.verify.node.node_checks import CHECKS
 from nodectl.verify.session import Gone
 from nodectl.verify.settings import mistakes
 from nodectl.verify.suite_load import Suite, SuiteStep

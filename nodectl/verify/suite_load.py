@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from nodectl.diagnostics.model import Collector, Diagnostic
+from nodectl.verify.judging.toml_places import Table, syntax_error, tables
+from nodectl.verify.judging.units import UnitError, quantity
 from nodectl.verify.kinds import KINDS, MAY_BE_ZERO, Kind
-from nodectl.verify.toml_places import Table, syntax_error, tables
-from nodectl.verify.units import UnitError, quantity
 from nodectl.wire.origin import Origin
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodectl.transport.channel import BecomeTarget, Connections, Target
-from nodectl.verify.gang import Member
+from nodectl.verify.group.gang import Member
+from nodectl.verify.group.network_checks import Fleet
 from nodectl.verify.ledger import Ledger
 from nodectl.verify.members import NodeFacts, fleet_of, members_of
-from nodectl.verify.network_checks import Fleet
 from nodectl.verify.session import Session
 
 # Nodes asked at the same time. A question is one waiting thread here and one process there; 64 threads are no load.

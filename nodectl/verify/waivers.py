@@ -16,8 +16,8 @@ from typing import Any
 from nodectl.diagnostics.model import Collector
 from nodectl.lang.document import Map, Seq
 from nodectl.lang.unsafe import has_template
+from nodectl.verify.judging.measurement import Check, Waiver
 from nodectl.verify.kinds import check_names
-from nodectl.verify.measurement import Check, Waiver
 from nodectl.wire.origin import Origin
 
 VARIABLE = "verify_waivers"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodectl.advise.figure import Figure, derive, over, swing, times, total
-from nodectl.verify.units import UnitError
+from nodectl.verify.judging.units import UnitError
 from tests.advise.jobs import exact
 
 POSITIVE = st.floats(1e-3, 1e6)

@@ -14,8 +14,8 @@ from nodectl.cli.commands import collective
 from nodectl.cli.commands.collective import DTYPE, OP, REDOP, Size, suite_for
 from nodectl.cli.hide import hidden_argv
 from nodectl.cli.main import run
-from nodectl.verify.collectives_checks import program_of
-from nodectl.verify.operations import DTYPES, OPS, REDOPS
+from nodectl.verify.group.collectives_checks import program_of
+from nodectl.verify.group.operations import DTYPES, OPS, REDOPS
 
 SIZES = [("8", 8), ("64K", 65536), ("64k", 65536), ("128M", 128 * 2**20), ("1G", 2**30), ("16GiB", 16 * 2**30), ("2T", 2 * 2**40), (" 4 MB ", 4 * 2**20), (9, 9)]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from nodectl.transport.channel import BecomeTarget, Lost, Target, Unreachable
-from nodectl.verify.formulas import bandwidth
+from nodectl.verify.judging.formulas import bandwidth
 from nodectl.verify.trial import Node
 from nodectl.wire.event import Event
 from nodectl.wire.outcome import Outcome

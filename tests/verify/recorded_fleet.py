@@ -10,7 +10,7 @@ from nodectl.agent.catalogue import module
 from nodectl.agent.contract import Failed
 from nodectl.agent.system import System
 from nodectl.lab.hardware import write
-from nodectl.verify.measurement import Verdict
+from nodectl.verify.judging.measurement import Verdict
 from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import Suite, SuiteStep
 from nodectl.wire.outcome import Outcome

@@ -14,11 +14,11 @@ from nodectl.cli.main import run as nodectl
 from nodectl.report.journal import Journal
 from nodectl.verify.adopt import MARGIN, Proposal, Run, entry, merged, propose, round_down
 from nodectl.verify.evidence import Given
-from nodectl.verify.floor_load import FLOORS, Floor, floors_of, load_floors
-from nodectl.verify.judge import Expectation, judge
+from nodectl.verify.judging.floor_load import FLOORS, Floor, floors_of, load_floors
+from nodectl.verify.judging.judge import Expectation, judge
+from nodectl.verify.judging.measurement import Measurement
+from nodectl.verify.judging.reading import Reading
 from nodectl.verify.ledger import Ledger, Terms
-from nodectl.verify.measurement import Measurement
-from nodectl.verify.reading import Reading
 from nodectl.wire.event import Event
 from tests.verify.fleet import Seen
 

@@ -16,17 +16,16 @@ from hypothesis import strategies as st
 
 import nodectl.verify.suite_load as suite_load
 from nodectl.verify.answer import Answer, Garbled
-from nodectl.verify.floor_load import FloorError, best_floor, floors_of
-from nodectl.verify.formulas import Undefined, bandwidth, collectives, message_bytes
-from nodectl.verify.pairs import retest, rounds
+from nodectl.verify.group.pairs import retest, rounds
+from nodectl.verify.judging.floor_load import FLOORS, FloorError, best_floor, floors_of
+from nodectl.verify.judging.formulas import Undefined, bandwidth, collectives, message_bytes
+from nodectl.verify.judging.units import UnitError, human, quantity, to_base, unit
 from nodectl.verify.parse.nccl_log import network_used
 from nodectl.verify.parse.workload import group_output
 from nodectl.verify.settings import mistakes
-from nodectl.verify.suite_load import SuiteError, suite_of
-from nodectl.verify.units import UnitError, human, quantity, to_base, unit
+from nodectl.verify.suite_load import SUITES, SuiteError, suite_of
 
 FEW = settings(deadline=None, max_examples=40)
-SHIPPED = Path(suite_load.__file__).parent
 LEAF = st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats() | st.text(max_size=6)
 ANY = st.recursive(LEAF, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3), max_leaves=5)
 
@@ -49,7 +48,7 @@ def text(name: str, entries: list[dict[str, Any]]) -> str:
     return "".join(f"[[{name}]]\n" + "".join(f"{key} = {toml(value)}\n" for key, value in entry.items()) for entry in entries)
 
 
-@pytest.mark.parametrize("path", sorted((SHIPPED / "suites").glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(SUITES.glob("*.toml")), ids=lambda path: path.stem)
 def test_a_suite_with_anything_anywhere_is_read_or_refused(path: Path) -> None:
     steps = tomllib.loads(path.read_text("utf-8"))["step"]
     read = 0
@@ -67,7 +66,7 @@ def test_a_suite_with_anything_anywhere_is_read_or_refused(path: Path) -> None:
     assert read > 0
 
 
-@pytest.mark.parametrize("path", sorted((SHIPPED / "floors").glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(FLOORS.glob("*.toml")), ids=lambda path: path.stem)
 def test_a_floor_with_anything_anywhere_is_read_or_refused(path: Path) -> None:
     parsed = tomllib.loads(path.read_text("utf-8"))
     entry = {**parsed.get("every", {}), **parsed["floor"][0]}

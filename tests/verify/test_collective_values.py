@@ -16,7 +16,7 @@ if importlib.util.find_spec("torch") is None:
 
 import torch
 
-from nodectl.verify.operations import DTYPES, OPS, PLACES, REDOPS, REDUCING
+from nodectl.verify.group.operations import DTYPES, OPS, PLACES, REDOPS, REDUCING
 from nodectl.verify.workloads import collective
 from nodectl.verify.workloads.collective import PERIODS, Operation, Values, fill, mixed, wrong_in
 

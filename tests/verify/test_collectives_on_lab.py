@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nodectl.cli.main import run
-from nodectl.verify.operations import OPS, PLACES
+from nodectl.verify.group.operations import OPS, PLACES
 from tests.conftest import Lab
 
 pytestmark = pytest.mark.lab

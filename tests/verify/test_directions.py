@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from nodectl.transport.channel import Target
-from nodectl.verify.directions import MOST, both_ways, with_directions
-from nodectl.verify.gang import GangResult, Member, Program
-from nodectl.verify.isolate import Finding
+from nodectl.verify.group.directions import MOST, both_ways, with_directions
+from nodectl.verify.group.gang import GangResult, Member, Program
+from nodectl.verify.group.isolate import Finding
 from nodectl.verify.parse.workload import GroupOutput, SizeResult
 from nodectl.verify.session import Gone, Session
 from nodectl.verify.suite_load import SuiteStep

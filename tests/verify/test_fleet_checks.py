@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from nodectl.transport.channel import Target
-from nodectl.verify.fleet_checks import clocks, duplicates, same
-from nodectl.verify.judge import judge
+from nodectl.verify.judging.judge import judge
+from nodectl.verify.judging.reading import Reading
 from nodectl.verify.members import Clock, NodeFacts, backend_of, members_of, node_data, site_bar, sku_of
-from nodectl.verify.reading import Reading
+from nodectl.verify.node.fleet_checks import clocks, duplicates, same
 from nodectl.verify.session import Session
 from nodectl.verify.settings import mistakes
 from tests.verify.fleet import FakeFleet

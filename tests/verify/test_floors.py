@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-import nodectl.verify.floor_load as floor_load
-from nodectl.verify.floor_load import Floor, FloorError, best_floor, floor_of_json, floor_to_json, floors_of, load_floors
-from nodectl.verify.formulas import network_bound
+import nodectl.verify.judging.floor_load as floor_load
+from nodectl.verify.judging.floor_load import Floor, FloorError, best_floor, floor_of_json, floor_to_json, floors_of, load_floors
+from nodectl.verify.judging.formulas import network_bound
 
 SHIPPED = Path(floor_load.__file__).parent / "floors"
 GB = 1e9

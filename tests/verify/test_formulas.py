@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nodectl.verify.formulas import Undefined, bandwidth, collectives, median, message_bytes, network_bound
+from nodectl.verify.judging.formulas import Undefined, bandwidth, collectives, median, message_bytes, network_bound
 
 GB = 1e9
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from nodectl.transport.channel import Target
-from nodectl.verify import gang
 from nodectl.verify.bounds import ATTEMPTS
-from nodectl.verify.gang import Case, GangResult, Member, Program, all_reduce_program, run_program
-from nodectl.verify.gather import gather
+from nodectl.verify.group import gang
+from nodectl.verify.group.gang import Case, GangResult, Member, Program, all_reduce_program, run_program
+from nodectl.verify.group.gather import gather
 from nodectl.verify.ledger import NO_TERMS, Ledger
 from nodectl.verify.members import NodeFacts
 from nodectl.verify.parse.workload import GroupOutput
@@ -47,8 +47,8 @@ def trial(*hosts: str, gpus: int = 0) -> tuple[Trial, Told]:
 
 
 def fine(host: str) -> Any:
-    from nodectl.verify.measurement import Measurement
-    from nodectl.verify.reading import Reading
+    from nodectl.verify.judging.measurement import Measurement
+    from nodectl.verify.judging.reading import Reading
 
     reading = Reading()
     reading.must_be_true(Measurement("torch.import", True, "bool", (host,), "x"), "why")

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from nodectl.transport.channel import BecomeTarget, Lost, Target, Unreachable
-from nodectl.verify import gang
-from nodectl.verify.floor_load import Floor
-from nodectl.verify.gang import GangResult, Member, rank_env, run_gang
-from nodectl.verify.isolate import Finding
-from nodectl.verify.judge import Expectation, judge
-from nodectl.verify.measurement import Verdict
-from nodectl.verify.network_checks import Fleet, PairsOutcome, group_reading, node_reading, pairs_reading, speed, transport_reading
+from nodectl.verify.group import gang
+from nodectl.verify.group.gang import GangResult, Member, rank_env, run_gang
+from nodectl.verify.group.isolate import Finding
+from nodectl.verify.group.network_checks import Fleet, PairsOutcome, group_reading, node_reading, pairs_reading, speed, transport_reading
+from nodectl.verify.judging.floor_load import Floor
+from nodectl.verify.judging.judge import Expectation, judge
+from nodectl.verify.judging.measurement import Verdict
 from nodectl.verify.parse.workload import GroupOutput, SizeResult
 from nodectl.verify.session import GRACE, Gone, Session
 from nodectl.verify.stage import verify

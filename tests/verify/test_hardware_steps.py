@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from nodectl.verify.hca_checks import WINDOW, flaps
-from nodectl.verify.measurement import Verdict
+from nodectl.verify.judging.measurement import Verdict
+from nodectl.verify.node.hca_checks import WINDOW, flaps
 from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import Suite, SuiteStep
 from nodectl.wire.outcome import Outcome

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from nodectl.verify.fleet_traits import agreement, bridges, groups, packages
-from nodectl.verify.judge import judge
-from nodectl.verify.limits import judge_limit
-from nodectl.verify.measurement import Verdict
-from nodectl.verify.reading import Reading
+from nodectl.verify.judging.judge import judge
+from nodectl.verify.judging.measurement import Verdict
+from nodectl.verify.judging.reading import Reading
+from nodectl.verify.node.fleet_traits import agreement, bridges, groups, packages
+from nodectl.verify.node.limits import judge_limit
+from nodectl.verify.node.traits import Trait
+from nodectl.verify.node.xid import CatalogueError, catalogue_of, load_catalogue, sxids, xids
 from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import Suite, SuiteStep
-from nodectl.verify.traits import Trait
-from nodectl.verify.xid import CatalogueError, catalogue_of, load_catalogue, sxids, xids
 from nodectl.wire.outcome import Outcome
 from tests.verify.fleet import FakeFleet, FakeNode, Seen, address, node_of
 from tests.verify.node_answers import HOST, PCI

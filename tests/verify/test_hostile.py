@@ -13,7 +13,7 @@ import pytest
 from nodectl.report.fold import fold
 from nodectl.report.journal import _event
 from nodectl.transport.channel import Unreachable
-from nodectl.verify.measurement import Verdict
+from nodectl.verify.judging.measurement import Verdict
 from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import Suite, suite_of
 from nodectl.wire.outcome import Outcome

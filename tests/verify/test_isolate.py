@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodectl.verify.hunt import Bars, Diagnosis, diagnose, hunt
-from nodectl.verify.isolate import PairResult, SlowPath, isolate, middle, path_text, slow_paths
-from nodectl.verify.narrow import Group, Narrowed, narrow, narrowed_text
-from nodectl.verify.pairs import Pair, retest, rounds
+from nodectl.verify.group.hunt import Bars, Diagnosis, diagnose, hunt
+from nodectl.verify.group.isolate import PairResult, SlowPath, isolate, middle, path_text, slow_paths
+from nodectl.verify.group.narrow import Group, Narrowed, narrow, narrowed_text
+from nodectl.verify.group.pairs import Pair, retest, rounds
 
 NAN, INF = float("nan"), float("inf")
 FAST = 600e6

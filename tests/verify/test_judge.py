@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodectl.verify.floor_load import Floor
-from nodectl.verify.judge import Expectation, judge, node_verdict, reasons
-from nodectl.verify.measurement import Check, Measurement, Verdict, check_data
-from nodectl.verify.units import to_base, unit
+from nodectl.verify.judging.floor_load import Floor
+from nodectl.verify.judging.judge import Expectation, judge, node_verdict, reasons
+from nodectl.verify.judging.measurement import Check, Measurement, Verdict, check_data
+from nodectl.verify.judging.units import to_base, unit
 
 M = Measurement
 

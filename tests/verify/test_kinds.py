@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from nodectl.verify.fleet_checks import COMPARE
-from nodectl.verify.group_steps import GROUPS
+from nodectl.verify.group.group_steps import GROUPS
 from nodectl.verify.kinds import KINDS, check_names
 from nodectl.verify.ledger import Terms
-from nodectl.verify.node_checks import CHECKS
+from nodectl.verify.node.fleet_checks import COMPARE
+from nodectl.verify.node.node_checks import CHECKS
 from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import load_suite, shipped_texts
 from nodectl.wire.event import Event

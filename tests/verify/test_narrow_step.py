@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from nodectl.transport.channel import Target
-from nodectl.verify import group_steps, narrow_step
 from nodectl.verify.bounds import longest
-from nodectl.verify.floor_load import Floor
-from nodectl.verify.gang import GangResult, Member
-from nodectl.verify.group_steps import GROUPS
+from nodectl.verify.group import group_steps, narrow_step
+from nodectl.verify.group.gang import GangResult, Member
+from nodectl.verify.group.group_steps import GROUPS
+from nodectl.verify.group.narrow import most_levels
+from nodectl.verify.judging.floor_load import Floor
+from nodectl.verify.judging.measurement import Measurement
+from nodectl.verify.judging.reading import Reading
 from nodectl.verify.ledger import Ledger, Terms
-from nodectl.verify.measurement import Measurement
-from nodectl.verify.narrow import most_levels
 from nodectl.verify.parse.workload import GroupOutput, SizeResult
-from nodectl.verify.reading import Reading
 from nodectl.verify.session import Gone
 from nodectl.verify.suite_load import SuiteStep, load_suite
 from nodectl.verify.trial import Node, Trial, trial_of

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodectl.verify.answer import Garbled
-from nodectl.verify.judge import judge
+from nodectl.verify.judging.judge import judge
+from nodectl.verify.judging.measurement import Check
 from nodectl.verify.kinds import KINDS, check_names
-from nodectl.verify.measurement import Check
-from nodectl.verify.node_checks import CHECKS
-from nodectl.verify.node_table import Row, TableError, load_table, rows_of, table_kinds
-from nodectl.verify.profiles import Entry, Profile, ProfileError, load_profiles, profile_for, profile_of
+from nodectl.verify.node.node_checks import CHECKS
+from nodectl.verify.node.node_table import Row, TableError, load_table, rows_of, table_kinds
+from nodectl.verify.node.profiles import Entry, Profile, ProfileError, load_profiles, profile_for, profile_of
+from nodectl.verify.node.table_reading import Context, read_rows
+from nodectl.verify.node.traits import Trait
 from nodectl.verify.settings import mistakes
-from nodectl.verify.table_reading import Context, read_rows
-from nodectl.verify.traits import Trait
 
 ROOT = Path(__file__).parents[2]
 GOOD = """

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import nodectl.verify.gang as gang
+import nodectl.verify.group.gang as gang
 from nodectl.handoff.write import write_handoff
 from nodectl.lab.plan import TORCH_PYTHON
 from nodectl.transport.channel import Limits, Target
@@ -82,7 +82,7 @@ def test_healthy_hosts_pass_and_train_from_the_handoff_alone(stage: OnLab, tmp_p
     assert set(stage.run(load_suite("preflight")).values()) == {"pass"}, stage.reasons()
     handoff = write_handoff(stage.seen.events, tmp_path / "handoff")
     assert (handoff.hosts, handoff.world_size) == (stage.lab.names, len(stage.lab.names))
-    script = Path(gang.__file__).parent / "workloads/train_ddp.py"
+    script = Path(gang.__file__).parents[1] / "workloads/train_ddp.py"
     before = {name: stage.lab.inside(name, "ls", "-A", "/tmp").stdout for name in stage.lab.names}
     done = subprocess.run([str(tmp_path / "handoff/torchrun.sh"), str(script), "--steps", "3"], capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from nodectl.transport.channel import Target
-from nodectl.verify import pace_watch
-from nodectl.verify.gang import GangResult, Member, Program
-from nodectl.verify.judge import judge
-from nodectl.verify.network_checks import Fleet
-from nodectl.verify.pace_checks import LOOKS, METRIC, MOST_TIMES, SUSPICIOUS, Run, least, pace_reading, ratios
-from nodectl.verify.pace_watch import PaceWatch
+from nodectl.verify.group import pace_watch
+from nodectl.verify.group.gang import GangResult, Member, Program
+from nodectl.verify.group.network_checks import Fleet
+from nodectl.verify.group.pace_checks import LOOKS, METRIC, MOST_TIMES, SUSPICIOUS, Run, least, pace_reading, ratios
+from nodectl.verify.group.pace_watch import PaceWatch
+from nodectl.verify.judging.judge import judge
 from nodectl.verify.parse.workload import GroupOutput, Pace
 from nodectl.verify.session import Session
 from nodectl.verify.stage import verify

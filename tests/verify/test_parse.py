@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nodectl.verify.formulas import Undefined
+from nodectl.verify.judging.formulas import Undefined
 from nodectl.verify.parse.workload import Pace, group_output, records
 
 

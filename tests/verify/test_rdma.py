@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodectl.transport.channel import Lost, Target
-from nodectl.verify.hunt import Bars, diagnose
-from nodectl.verify.isolate import PairResult
-from nodectl.verify.judge import judge
-from nodectl.verify.measurement import Verdict
+from nodectl.verify.group.hunt import Bars, diagnose
+from nodectl.verify.group.isolate import PairResult
+from nodectl.verify.group.rdma_checks import PORT_SHARE, WRITE_BW, WRITE_LAT, Measured, Rail, Site, floor_of, gid_of, rail_reading, rails_of, site_of
+from nodectl.verify.group.rdma_pair import End, Load, measure
+from nodectl.verify.judging.judge import judge
+from nodectl.verify.judging.measurement import Verdict
 from nodectl.verify.parse.perftest import perftest
-from nodectl.verify.rdma_checks import PORT_SHARE, WRITE_BW, WRITE_LAT, Measured, Rail, Site, floor_of, gid_of, rail_reading, rails_of, site_of
-from nodectl.verify.rdma_pair import End, Load, measure
 from nodectl.verify.session import Session
 from nodectl.verify.settings import mistakes
 from nodectl.verify.stage import verify
@@ -429,7 +429,7 @@ def test_a_pair_whose_time_is_spent_is_unknown_and_says_so(monkeypatch: pytest.M
     started = time.monotonic()
     # The first measurement takes all of the deadline.
     ticks = iter([started, started + 1.0] + [started + 59.0] * 100)
-    monkeypatch.setattr("nodectl.verify.rdma_step.time.monotonic", lambda: next(ticks))
+    monkeypatch.setattr("nodectl.verify.group.rdma_step.time.monotonic", lambda: next(ticks))
     verdicts, seen = network.run()
     assert set(verdicts.values()) == {"unknown"}
     assert "deadline was spent" in seen.reasons("n1")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodectl.verify.judge import Expectation, judge
-from nodectl.verify.measurement import Measurement
-from nodectl.verify.reading import BadReading, Reading, absent, plain, reading_of
+from nodectl.verify.judging.judge import Expectation, judge
+from nodectl.verify.judging.measurement import Measurement
+from nodectl.verify.judging.reading import BadReading, Reading, absent, plain, reading_of
 
 VALUES = st.none() | st.floats() | st.booleans() | st.text(max_size=5) | st.integers(-(10**6), 10**6)
 MEASUREMENTS = st.builds(

@@ -16,9 +16,9 @@ from nodectl.handoff.write import write_handoff
 from nodectl.report.fold import fold
 from nodectl.report.journal import Journal, read_journal
 from nodectl.verify.evidence import BadEvidence, evidence_of, read_evidence, sealed
-from nodectl.verify.floor_load import FLOORS, load_floors
+from nodectl.verify.judging.floor_load import FLOORS, load_floors
+from nodectl.verify.judging.measurement import Waiver
 from nodectl.verify.ledger import Terms
-from nodectl.verify.measurement import Waiver
 from nodectl.verify.replay import Replay, Today, replay
 from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import load_suite, shipped_texts, suite_of

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from nodectl.transport.channel import Unreachable
-from nodectl.verify import gang, session, stage
-from nodectl.verify.measurement import Verdict
-from nodectl.verify.node_checks import CLOCK_TRIES
+from nodectl.verify import session, stage
+from nodectl.verify.group import gang
+from nodectl.verify.judging.measurement import Verdict
+from nodectl.verify.node.node_checks import CLOCK_TRIES
 from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import load_suite, suite_of
 from nodectl.wire.outcome import Outcome

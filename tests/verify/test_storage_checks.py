@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nodectl.verify.measurement import Verdict
+from nodectl.verify.judging.measurement import Verdict
 from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import load_suite, suite_of
 from nodectl.wire.outcome import Outcome

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from nodectl.transport.channel import Target
-from nodectl.verify.collectives_checks import LEAST_SHARE, program_of, refusals, sizes_of, sweep_events, sweep_reading
-from nodectl.verify.floor_load import Floor
-from nodectl.verify.formulas import collectives
-from nodectl.verify.gang import Case, GangResult, Member, Program
-from nodectl.verify.judge import judge
-from nodectl.verify.network_checks import Fleet
-from nodectl.verify.operations import DTYPES, OPS, PLACES, REDOPS, REDUCING, Sizes
+from nodectl.verify.group.collectives_checks import LEAST_SHARE, program_of, refusals, sizes_of, sweep_events, sweep_reading
+from nodectl.verify.group.gang import Case, GangResult, Member, Program
+from nodectl.verify.group.network_checks import Fleet
+from nodectl.verify.group.operations import DTYPES, OPS, PLACES, REDOPS, REDUCING, Sizes
+from nodectl.verify.group.sweep_plan import survey, sweep
+from nodectl.verify.judging.floor_load import Floor
+from nodectl.verify.judging.formulas import collectives
+from nodectl.verify.judging.judge import judge
 from nodectl.verify.parse.workload import GroupOutput, SizeResult, group_output
 from nodectl.verify.session import Session
 from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import SuiteStep, suite_of
-from nodectl.verify.sweep_plan import survey, sweep
 from nodectl.wire.outcome import Outcome
 from tests.verify.fleet import FakeFleet, FakeNode, Seen, node_of
 

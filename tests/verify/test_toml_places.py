@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import nodectl.verify.floor_load as floor_load
-from nodectl.verify.toml_places import syntax_error, tables
+from nodectl.verify.judging.floor_load import FLOORS
+from nodectl.verify.judging.toml_places import syntax_error, tables
+from nodectl.verify.suite_load import SUITES
 
-ROOM = Path(floor_load.__file__).parent
-FILES = [(path, name) for folder, name in (("suites", "step"), ("floors", "floor")) for path in sorted((ROOM / folder).glob("*.toml"))]
+FILES = [(path, name) for folder, name in ((SUITES, "step"), (FLOORS, "floor")) for path in sorted(folder.glob("*.toml"))]
 
 
 @pytest.mark.parametrize(("path", "name"), FILES, ids=[path.stem for path, _ in FILES])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nodectl.verify.units import UnitError, human, quantity, to_base, unit
+from nodectl.verify.judging.units import UnitError, human, quantity, to_base, unit
 
 CONVERSIONS = [
     (1, "B/s", 1.0), (1, "kB/s", 1e3), (1, "MB/s", 1e6), (1, "GB/s", 1e9), (1, "TB/s", 1e12), (1, "KiB/s", 1024.0), (1, "MiB/s", 2.0**20), (1, "GiB/s", 2.0**30),

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from nodectl.diagnostics.model import Collector
 from nodectl.inventory.load import load_inventory
 from nodectl.transport.channel import Unreachable
-from nodectl.verify.judge import Expectation, judge
+from nodectl.verify.judging.judge import Expectation, judge
+from nodectl.verify.judging.measurement import Measurement, Verdict, Waiver
+from nodectl.verify.judging.reading import absent
 from nodectl.verify.ledger import Terms
-from nodectl.verify.measurement import Measurement, Verdict, Waiver
-from nodectl.verify.reading import absent
 from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import load_suite
 from nodectl.verify.waivers import meet, unused, waivers_of

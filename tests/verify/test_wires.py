@@ -9,12 +9,12 @@ import pytest
 
 from nodectl.transport.channel import Target
 from nodectl.verify.answer import Garbled
-from nodectl.verify.gang import GangResult, Member
-from nodectl.verify.judge import judge
-from nodectl.verify.network_checks import Fleet, transport_reading
+from nodectl.verify.group.gang import GangResult, Member
+from nodectl.verify.group.network_checks import Fleet, transport_reading
+from nodectl.verify.group.wire_checks import Traffic, Wires, between, log_reading, traffic_of, traffic_reading
+from nodectl.verify.judging.judge import judge
 from nodectl.verify.parse.workload import GroupOutput
 from nodectl.verify.session import Session
-from nodectl.verify.wire_checks import Traffic, Wires, between, log_reading, traffic_of, traffic_reading
 
 LOGS = Path(__file__).parent / "nccl_logs"
 GB = 10**9

@@ -19,17 +19,17 @@ from nodectl.agent.contract import Failed
 from nodectl.agent.probes import probe_free_port, workload
 from nodectl.agent.runner import run_step
 from nodectl.agent.system import System
-from nodectl.verify import gang
-from nodectl.verify.gang import Case
-from nodectl.verify.operations import OPS
+from nodectl.verify.group import gang
+from nodectl.verify.group.gang import Case
+from nodectl.verify.group.operations import OPS
+from nodectl.verify.group.sweep_plan import sweep
 from nodectl.verify.parse.workload import group_output, records
-from nodectl.verify.sweep_plan import sweep
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.step import Step
 
 pytestmark = pytest.mark.servers
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed: pip install 'nodectl[torch]'")
-FOLDER = Path(gang.__file__).parent / "workloads"
+FOLDER = Path(gang.__file__).parents[1] / "workloads"
 
 
 def run(python: str, source: str, *argv: str, timeout: float = 30.0, **env: str) -> Outcome:

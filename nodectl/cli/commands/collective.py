@@ -19,7 +19,7 @@ from nodectl.cli.session import Session, make_run_folder
 from nodectl.diagnostics.model import Collector
 from nodectl.engine.run import run_playbook
 from nodectl.inventory.load import load_inventory
-from nodectl.verify.operations import DTYPES, OPS, REDOPS, Sizes
+from nodectl.verify.group.operations import DTYPES, OPS, REDOPS, Sizes
 from nodectl.verify.stage import verify
 from nodectl.verify.suite_load import Suite, SuiteStep
 

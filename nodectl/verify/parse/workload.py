@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodectl.verify.formulas import Bandwidth, bandwidth
+from nodectl.verify.judging.formulas import Bandwidth, bandwidth
 
 MARK = "NODECTL "
 
