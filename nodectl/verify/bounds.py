@@ -44,7 +44,7 @@ def step_bound(step: SuiteStep, mounts: int, disks: int, nodes: int) -> float:
         "node_all_reduce": group,
         # Once more where it is slow, then its parts, then what lies outside the slow part; looks at slow ranks.
         "all_reduce": (ATTEMPTS + 1 + LOOKS + most_levels(nodes) + (most_levels(nodes) > 0)) * group,
-        "collectives": ATTEMPTS * (group + question) + question,
+        "collectives": ATTEMPTS * (group + question) + question + group,  # counters before each and after; once more where one is slow
         "scratch": step.deadline + disks * (GRACE + CLEANUP),
         "mount_io": step.deadline + mounts * (GRACE + CLEANUP),
         "phases": step.deadline + mounts * (GRACE + CLEANUP),

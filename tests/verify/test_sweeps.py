@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from nodectl.transport.channel import Target
-from nodectl.verify.group.collectives_checks import LEAST_SHARE, program_of, refusals, sizes_of, sweep_events, sweep_reading
+from nodectl.verify.group.collectives_checks import LEAST_SHARE, better, program_of, refusals, sizes_of, sweep_events, sweep_reading
 from nodectl.verify.group.gang import Case, GangResult, Member, Program
 from nodectl.verify.group.network_checks import Fleet
 from nodectl.verify.group.operations import DTYPES, OPS, PLACES, REDOPS, REDUCING, Sizes
-from nodectl.verify.group.sweep_plan import survey, sweep
 from nodectl.verify.judging.floor_load import Floor
 from nodectl.verify.judging.formulas import collectives
 from nodectl.verify.judging.judge import judge
@@ -207,6 +206,22 @@ BAD = [
 def test_what_is_wrong_is_named(found: GangResult, name: str, verdict: str, words: str) -> None:
     assert checks(found)[name][0] == verdict
     assert words in checks(found)[name][1]
+
+
+def test_of_two_sweeps_the_faster_figure_counts_and_wrong_values_of_either() -> None:
+    people = members("n1", "n2", "n3", "n4")
+    slow, good = (sweep_reading(people, PROGRAM, one, FLEET) for one in (damaged(3, size(10**8, 100.0)), result()))
+    spoiled = sweep_reading(people, PROGRAM, damaged(1, size(10**6, 0.001, wrong=2), size(10**8, 0.1)), FLEET)
+
+    def verdicts(reading: Any) -> dict[str, str]:
+        return {check.name: check.verdict for check in judge(reading.measurements, (), reading.expectations) if check.host == "n1"}
+
+    assert verdicts(slow)["network.broadcast"] == "fail"
+    assert set(verdicts(better(slow, good)).values()) == {"pass"}
+    assert set(verdicts(better(good, slow)).values()) == {"pass"}
+    assert verdicts(better(slow, slow))["network.broadcast"] == "fail"
+    assert verdicts(better(slow, spoiled)) == {**dict.fromkeys(verdicts(good), "pass"), "network.all_gather.values": "fail"}
+    assert verdicts(better(spoiled, good))["network.all_gather.values"] == "fail"
 
 
 def test_the_bar_is_a_share_of_the_all_reduce() -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nodectl.verify.answer import Answer, Garbled
-from nodectl.verify.group.collectives_checks import program_of, refusals, sweep_events, sweep_reading
+from nodectl.verify.group.collectives_checks import better, program_of, refusals, sweep_events, sweep_reading
 from nodectl.verify.group.gang import GangResult, Member, run_program
 from nodectl.verify.group.gather import gather
 from nodectl.verify.group.network_checks import NETWORKS
-from nodectl.verify.group.wire_checks import Traffic, Wires, between, log_reading, traffic_of, traffic_reading
-from nodectl.verify.judging.reading import unknown
+from nodectl.verify.judging.reading import Reading, unknown
 from nodectl.verify.session import Gone
 from nodectl.verify.suite_load import SuiteStep
 from nodectl.verify.trial import Trial, forks
@@ -45,8 +44,22 @@ def collectives(trial: Trial, step: SuiteStep) -> None:
         after = _traffic(trial, members, step.kind)
         sent = {host: between(early, after[host]) for host, early in before.items() if host in after}
         reading.join([traffic_reading(members, result, fleet, sent), log_reading(members, result, fleet, _wires(trial, members, fleet.fabric))])
+        reading = _again(trial, members, step, reading)
     there = {member.host for member in found.members if not ledger.lost(member.host)}
     ledger.judged(reading.without([member.host for member in members if member.host not in there]), step.kind)
+
+
+def _again(trial: Trial, members: Sequence[Member], step: SuiteStep, reading: Reading) -> Reading:
+    """An operation below its bar is measured once more, with all others, and the better figure counts."""
+    ledger = trial.ledger
+    slow = sorted({check.name for check in ledger.judge(reading) if check.verdict == "fail" and check.unit == "B/s"})
+    if not slow or any(ledger.lost(member.host) for member in members):
+        return reading
+    ledger.tell(f"collectives once more: {', '.join(slow)} below its bar")
+    program = program_of(step, members[0].backend)
+    second = run_program(members, program)
+    ledger.lose_all(second.gone, step.kind)
+    return better(reading, sweep_reading(members, program, second, trial.fleet([member.host for member in members]))) if second.complete else reading
 
 
 def _nothing(trial: Trial, step: SuiteStep) -> None:

@@ -146,6 +146,21 @@ def _speed(op: str, number: int, members: Sequence[Member], result: GangResult, 
     return reading
 
 
+def better(first: Reading, second: Reading) -> Reading:
+    """Of two sweeps the faster figure of each operation, with its bar: other load passes, a broken operation does not. Wrong values of either count."""
+    again = {one.name: one for one in second.measurements}
+    taken = {one.name for one in first.measurements if one.name in again and _replaces(one, again[one.name])}
+    kept = [again[one.name] if one.name in taken else one for one in first.measurements]
+    bars = [one for one in first.expectations if one.metric not in taken] + [one for one in second.expectations if one.metric in taken]
+    return Reading(kept, bars)
+
+
+def _replaces(first: Measurement, second: Measurement) -> bool:
+    if first.unit == "bool":
+        return second.value is False
+    return isinstance(first.value, float) and isinstance(second.value, float) and second.value > first.value
+
+
 def refusals(members: Sequence[Member], program: Program, result: GangResult) -> list[str]:
     """One sentence per operation on what the backend cannot do of what was asked."""
     by_op: dict[str, list[str]] = {}
