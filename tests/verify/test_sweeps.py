@@ -12,6 +12,7 @@ from nodectl.verify.group.collectives_checks import LEAST_SHARE, better, program
 from nodectl.verify.group.gang import Case, GangResult, Member, Program
 from nodectl.verify.group.network_checks import Fleet
 from nodectl.verify.group.operations import DTYPES, OPS, PLACES, REDOPS, REDUCING, Sizes
+from nodectl.verify.group.sweep_plan import survey, sweep
 from nodectl.verify.judging.floor_load import Floor
 from nodectl.verify.judging.formulas import collectives
 from nodectl.verify.judging.judge import judge

@@ -9,6 +9,7 @@ from nodectl.verify.group.collectives_checks import better, program_of, refusals
 from nodectl.verify.group.gang import GangResult, Member, run_program
 from nodectl.verify.group.gather import gather
 from nodectl.verify.group.network_checks import NETWORKS
+from nodectl.verify.group.wire_checks import Traffic, Wires, between, log_reading, traffic_of, traffic_reading
 from nodectl.verify.judging.reading import Reading, unknown
 from nodectl.verify.session import Gone
 from nodectl.verify.suite_load import SuiteStep
