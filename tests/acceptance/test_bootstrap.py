@@ -16,6 +16,8 @@ from tests.conftest import Lab
 pytestmark = pytest.mark.lab
 # What an all-reduce over two ranks can carry at most over a link of 100 Mb/s: its rate.
 SLOW = "100mbit"
+# Where it is not the measuring that a test is about: a bootstrap then takes half a minute instead of two.
+QUICK = ("--suite", "quick")
 
 
 def test_healthy_hosts_are_proven_and_handed_off_and_the_second_run_changes_nothing(bare_lab: Lab, tmp_path: Path) -> None:
@@ -69,6 +71,7 @@ def test_a_host_without_power_and_one_that_freezes_do_not_stop_the_third(bare_la
         lambda: bare_lab.fault("n2", "sshd-frozen"),
         "bootstrap",
         str(bare_lab.hosts_yaml),
+        *QUICK,
     )
     assert run.code == 4, run.out
     assert run.host("n1")["status"] == "unreachable"
@@ -87,7 +90,7 @@ def test_check_mode_changes_nothing_and_predicts_what_the_run_then_changes(bare_
     assert check.code == 0, check.out
     after = {name: (etc_of(bare_lab, name), [image_hash(bare_lab.image(name, disk)) for disk in (0, 1)]) for name in bare_lab.names}
     assert after == before
-    real = nodectl(tmp_path / "real", "bootstrap", str(bare_lab.hosts_yaml))
+    real = nodectl(tmp_path / "real", "bootstrap", str(bare_lab.hosts_yaml), *QUICK)
     assert real.code == 0, real.out
 
     def changes(run_events: list[dict[str, object]]) -> set[tuple[object, object]]:
@@ -102,7 +105,7 @@ def test_a_disk_that_carries_anything_is_refused_untouched_and_the_other_nodes_g
     refused = [bare_lab.image("n1", 0), bare_lab.image("n1", 1), bare_lab.image("n2", 0), bare_lab.image("n2", 1)]
     bare_lab.inside("n2", "sync")
     before = [image_hash(path) for path in refused]
-    run = nodectl(tmp_path / "run", "bootstrap", str(bare_lab.hosts_yaml))
+    run = nodectl(tmp_path / "run", "bootstrap", str(bare_lab.hosts_yaml), *QUICK)
     assert run.code == 2, run.out
     assert [image_hash(path) for path in refused] == before
     assert [run.host(name)["status"] for name in bare_lab.names] == ["failed", "failed", "ok"]
@@ -114,7 +117,7 @@ def test_a_disk_that_carries_anything_is_refused_untouched_and_the_other_nodes_g
 
 
 def test_a_file_written_through_the_cache_is_in_the_store_after_the_mount_stops(bare_lab: Lab, tmp_path: Path) -> None:
-    made = nodectl(tmp_path / "made", "bootstrap", str(bare_lab.hosts_yaml), "--tags", "base,storage,fabric,cache")
+    made = nodectl(tmp_path / "made", "bootstrap", str(bare_lab.hosts_yaml), "--tags", "base,storage,fabric,cache", *QUICK)
     assert made.code in (0, 3), made.out
     bare_lab.ssh("n1", "head -c 30000000 /dev/urandom > /ckpt/weights.bin && sha256sum < /ckpt/weights.bin > /tmp/sum && sync")
     stopped = bare_lab.inside("n1", "systemctl", "stop", "nodectl-cache-ckpt.service", timeout=120)
