@@ -72,7 +72,7 @@ def test_one_slow_link_fails_that_node_alone_and_the_rest_forms_the_group() -> N
     verdicts, seen, fleet = run(*healthy("n1"), FakeNode("n2", speed=SLOW, variables=dict(MOUNTS)), *healthy("n3"))
     assert verdicts == {"n1": "pass", "n2": "fail", "n3": "pass"}
     assert "12 MB/s (96 Mb/s)" in seen.reasons("n2")
-    assert "expected at least 300 MB/s (2.4 Gb/s)" in seen.reasons("n2")
+    assert "expected at least 150 MB/s (1.2 Gb/s)" in seen.reasons("n2")
     assert fleet.groups[-1] == ("n1", "n3")
 
 
