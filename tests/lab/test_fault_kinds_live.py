@@ -37,7 +37,7 @@ SEEN = [
     ("mtu", "1400", "cat /sys/class/net/eth0/mtu", "1400", "1500"),
     ("docker0", "", "ip -brief -4 address show docker0 2>&1 | grep -o 172.17.0.1", "172.17.0.1", ""),
     ("low-memlock", "64", "su ops -c 'ulimit -l'", "64", None),
-    ("low-nofile", "1024", "su ops -c 'ulimit -n'", "1024", None),
+    ("low-nofile", "512", "su ops -c 'ulimit -n'", "512", None),
     ("hosts-loopback", "", "getent hosts $(hostname) | cut -d' ' -f1", "127.0.1.1", None),
     ("dns-broken", "192.0.2.9", "grep -c 192.0.2.9 /etc/resolv.conf || true", "1", "0"),
     ("port-taken", "29500", "ss -Hltn 'sport = :29500' | wc -l", "1", "0"),

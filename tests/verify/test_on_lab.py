@@ -25,6 +25,13 @@ from tests.verify.fleet import Seen
 pytestmark = pytest.mark.lab
 
 
+@pytest.fixture(scope="module", autouse=True)
+def first_day(lab: Lab) -> None:
+    """Hosts that are alike: what other tests installed on one of them would be seen, and rightly so."""
+    lab.lift_all()
+    lab.reset()
+
+
 class OnLab:
     """Runs the stage on the lab's bare hosts: without disks and mounts, which are not what is tried here."""
 
