@@ -51,7 +51,7 @@ def encrypt_files(files: tuple[Path, ...], label: str | None, **given: Any) -> i
     """Encrypt FILES in place. A file that is encrypted already is refused, and then none is touched."""
     name, password = _sealing(_passwords(given), label)
     texts = {path: path.read_bytes() for path in files}
-    _refuse([f"{path} is encrypted already" for path, data in texts.items() if data.startswith(b"$ANSIBLE_VAULT;")])
+    _refuse([f"{path} is encrypted already" for path, data in texts.items() if is_encrypted(data.decode("utf-8", "replace"))])
     for path, data in texts.items():
         _replace(path, encrypt(data, password, name).encode())
     return 0
