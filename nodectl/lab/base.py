@@ -28,7 +28,7 @@ BASE_PACKAGES = [
 # What roles, their users' roles and real Ansible may install on a host; the lab has no way out to a mirror.
 REPO_PACKAGES = [
     *("chrony", "fio", "rclone", "nvme-cli", "rdma-core", "ibverbs-utils", "infiniband-diags", "perftest", "numactl", "ethtool"),
-    *("pciutils", "mdadm", "nftables", "jq", "tree", "python3-apt", "python3-venv"),
+    *("pciutils", "mdadm", "nftables", "jq", "tree", "python3-apt", "python3-venv", "s3fs", "nfs-common"),
 ]
 # A stock host runs these once a day. In a rehearsal they would take the apt lock, or the disks, in the middle of a run.
 QUIET_UNITS = ["apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "e2scrub_reap.service", "fstrim.timer", "dpkg-db-backup.timer"]
