@@ -29,7 +29,8 @@ BASE_PACKAGES = [
 REPO_PACKAGES = [
     *("chrony", "fio", "rclone", "nvme-cli", "rdma-core", "ibverbs-utils", "infiniband-diags", "perftest", "numactl", "ethtool"),
     *("pciutils", "mdadm", "nftables", "jq", "tree", "python3-apt", "python3-venv", "s3fs", "nfs-common"),
-    *("dnf", "rpm", "createrepo-c", "python3-debian", "python3-pip", "locales", "cron", "gnupg", "iptables", "ufw", "zip", "unzip", "rsync", "acl", "attr", "git", "make", "expect"),
+    *("dnf", "rpm", "createrepo-c", "python3-debian", "python3-pip", "locales", "cron", "gnupg", "iptables", "ufw"),
+    *("zip", "unzip", "rsync", "acl", "attr", "git", "make", "expect"),
 ]
 # A stock host runs these once a day. In a rehearsal they would take the apt lock, or the disks, in the middle of a run.
 QUIET_UNITS = ["apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "e2scrub_reap.service", "fstrim.timer", "dpkg-db-backup.timer"]
