@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import pwd
 import queue
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import threading
 import traceback
+import zlib
 from types import FrameType
 from typing import Any, BinaryIO, Dict, Optional, Set, cast
 
@@ -44,10 +46,13 @@ class Leave(Exception):
 class Agent:
     """Serves one controller over two file descriptors; ``ahead`` are bytes that were already read from ``source``.
 
+    ``sources`` is where the importer looks: module name to text. What the controller sends of them later is added there.
+
     ``serve`` is the reader; worker and beat are threads of their own.
     """
 
-    def __init__(self, source: int, sink: int, ahead: bytes = b"", wake: Optional[int] = None) -> None:
+    def __init__(self, sources: Dict[str, str], source: int, sink: int, ahead: bytes = b"", wake: Optional[int] = None) -> None:
+        self._sources = sources
         self._source = source
         self._sink = sink
         self._ahead = ahead
@@ -123,6 +128,8 @@ class Agent:
             self._steps.put(step_from_json(frame.head["step"]))
         elif frame.type == "blob":
             self._blob(str(frame.head["id"]), frame.payload)
+        elif frame.type == "sources":
+            self._sources.update(json.loads(zlib.decompress(frame.payload).decode("ascii")))
         elif frame.type == "cancel":
             self._cancel(int(frame.head["id"]))
         else:
@@ -256,14 +263,14 @@ def _wake() -> int:
     return readable
 
 
-def main() -> None:
+def main(sources: Dict[str, str]) -> None:
     """Take stdin and stdout for frames, give everything else stderr, serve, and be gone."""
     sink = os.dup(1)
     os.dup2(2, 1)  # a stray print must never break a frame
     os.umask(0o022)
     for number in SIGNALS:
         signal.signal(number, _leave)
-    code = Agent(0, sink, _read_ahead(), _wake()).serve()
+    code = Agent(sources, 0, sink, _read_ahead(), _wake()).serve()
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.flush()
     os._exit(code)  # not exit(): a worker stuck in the kernel must not keep the process

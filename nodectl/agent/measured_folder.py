@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib
 import json
 import os
 import re
@@ -19,7 +18,7 @@ import subprocess
 import sys
 from typing import Any, Dict, Iterator, List
 
-from nodectl.agent import as_user
+from nodectl.agent import as_user, direct_io
 from nodectl.agent.contract import Failed
 from nodectl.agent.processes import send
 from nodectl.agent.system import Mount, System
@@ -143,8 +142,7 @@ def _started(pid: int) -> str:
 
 def in_child(system: System, user: str, order: Dict[str, Any], timeout: float) -> Dict[str, Any]:
     """Run direct_io's ``order`` in a child interpreter as ``user``. Raises Failed with the child's last line."""
-    module = importlib.import_module("nodectl.agent.direct_io")
-    loader: Any = module.__spec__.loader if module.__spec__ else None
+    loader: Any = direct_io.__spec__.loader if direct_io.__spec__ else None
     program = loader.get_source("nodectl.agent.direct_io").replace("from __future__ import annotations\n", "", 1)
     done = system.run(as_user.command(user, program, [json.dumps(order)]), timeout=timeout)
     if done.rc != 0:

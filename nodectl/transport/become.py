@@ -28,7 +28,7 @@ class Sudo:
         if self.become.method != "sudo":
             raise Unreachable("sudo", f"become method '{self.become.method}' is not supported", "nodectl knows sudo only: set ansible_become_method: sudo")
         asking = ["-S", "-p", self.prompt] if self.become.password else ["-n"]
-        return ["env", "LC_ALL=C", "LANGUAGE=C", "sudo", *asking, "-H", "-u", self.become.user, "--", *command]
+        return ["env", "LC_ALL=C", "LANGUAGE=C", "sudo", *asking, "-H", *self.become.flags, "-u", self.become.user, "--", *command]
 
     def asked(self, err: bytes) -> bool:
         """Feed stderr; True when sudo asks for the password now. Raises Unreachable when it asks again: it did not like the first one."""

@@ -42,6 +42,7 @@ class BecomeTarget:
     user: str = "root"
     method: str = "sudo"
     password: Secret | None = None
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

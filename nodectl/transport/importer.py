@@ -13,7 +13,7 @@ from types import ModuleType
 
 
 class Importer:
-    """Finder and loader in one, for the names in ``sources`` and nothing else."""
+    """Finder and loader in one, for the names in ``sources`` and nothing else; the agent adds to them what it is sent later."""
 
     def __init__(self, sources: dict[str, str]) -> None:
         self._sources = sources
@@ -21,7 +21,8 @@ class Importer:
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         if name not in self._sources:
             return None
-        is_package = any(other.startswith(name + ".") for other in self._sources) or not self._sources[name]
+        # The agent's packages are all empty, and nothing else is: what is below them may come later.
+        is_package = self._sources[name] == ""
         return ModuleSpec(name, self, origin=f"nodectl:{name}", is_package=is_package)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
@@ -40,7 +41,7 @@ class Importer:
 def start(sources: dict[str, str]) -> None:
     """Run the agent to its end."""
     sys.meta_path.insert(0, Importer(sources))
-    sys.exit(importlib.import_module("nodectl.agent.boot").main())
+    sys.exit(importlib.import_module("nodectl.agent.boot").main(sources))
 
 
 if "SOURCES" in globals():

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from nodectl.transport.bundle import bundle
+from nodectl.transport.bundle import Supply
 from nodectl.transport.channel import BecomeTarget, Connections, Limits, Lost, Target, Unreachable
 from nodectl.transport.dial import Over
 from nodectl.transport.gate import Gates
@@ -49,7 +49,7 @@ class Pool(Connections):
 
     ``hello`` is called with a host's name when its agent spoke first, ``progress`` with (host, text) from running steps, ``warn`` with
     a sentence a person should read (a host key accepted on first contact). All are called from other threads and must be quick.
-    ``packed`` replaces the agent's sources; tests use it.
+    ``packed`` replaces the agent, and is all that is sent then; tests use it.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class Pool(Connections):
         self._warn = warn or _silent
         self._reports = Reports(progress or _silent_progress, self._note_lost)
         self._packed = packed
+        self._supply: Supply | None = None
         self._gates = Gates()
         self._watchdog = Watchdog(limits.silence)
         self._lock = threading.Lock()
@@ -203,21 +204,24 @@ class Pool(Connections):
         order_ = order(target.python, become)
         line = self._line(target, order_, link)
         try:
-            started = start(line, order_, self._bundle(), target.host, self._limits.start - (time.monotonic() - begin))
+            core, missing = self._agent()
+            started = start(line, order_, core, target.host, self._limits.start - (time.monotonic() - begin))
         except Unreachable:
             line.discard()
             raise
         self._hello(target.host)
-        return AgentChannel(target.host, target.host, line, started, self._limits.silence, self._watchdog, reports)
+        return AgentChannel(target.host, target.host, line, started, self._limits.silence, self._watchdog, reports, missing)
 
     def _line(self, target: Target, order_: Order, link: Link | None) -> SshLine | LocalLine:
         return link.run(order_.command, target.host, self._limits.start) if link else LocalLine(order_.argv)
 
-    def _bundle(self) -> bytes:
+    def _agent(self) -> tuple[bytes, Callable[[str], bytes]]:
+        """What an agent starts from, and what it is sent later for a module. The sources are read when the first one starts."""
+        if self._packed is not None:
+            return self._packed, lambda _module: b""
         with self._lock:
-            if self._packed is None:
-                self._packed = bundle()
-            return self._packed
+            self._supply = self._supply or Supply()
+            return self._supply.core, self._supply.follow()
 
     # -- ending
 

@@ -52,10 +52,20 @@ class SentStep:
             self._channel.cancel(self.id)
 
 
-class AgentChannel:
-    """One agent. ``who`` is how it is called in messages; steps run in the order of ``submit``."""
+def _whole(_module: str) -> bytes:
+    """For an agent that was started with everything it needs."""
+    return b""
 
-    def __init__(self, host: str, who: str, line: Line, started: Started, silence: float, watchdog: Watchdog, reports: Reports) -> None:
+
+class AgentChannel:
+    """One agent. ``who`` is how it is called in messages; steps run in the order of ``submit``.
+
+    ``missing`` gives the sources that this agent lacks for a module, and counts them as sent (bundle.Supply.follow).
+    """
+
+    def __init__(
+        self, host: str, who: str, line: Line, started: Started, silence: float, watchdog: Watchdog, reports: Reports, missing: Callable[[str], bytes] = _whole,
+    ) -> None:
         self.host = host
         self._who = who
         self._line = line
@@ -63,6 +73,9 @@ class AgentChannel:
         self._silence = silence
         self._watchdog = watchdog
         self._reports = reports
+        self._missing = missing
+        # Held until the sources are on the line: another thread's step for the same module must not go before them.
+        self._supplying = threading.Lock()
         self._state = threading.Lock()
         self._sending = threading.Lock()
         # Whoever waits for the lock stands in the door, so that a sender of many pieces cannot take it again before them.
@@ -99,9 +112,16 @@ class AgentChannel:
             undo.callback(self._forget, step.id)
             for name, source in (blobs or {}).items():
                 self._send_blob(step.blobs[name], source)
+            self._supply(step.module)
             self._send({"t": "step", "step": step.to_json()})
             undo.pop_all()
         return sent
+
+    def _supply(self, module: str) -> None:
+        with self._supplying:
+            lacking = self._missing(module)
+            if lacking:
+                self._send({"t": "sources"}, lacking)
 
     def _forget(self, step_id: int) -> None:
         with self._state:

@@ -6,10 +6,12 @@ Controller to agent                                     Agent to controller
     {"t": "step", "step": Step.to_json()}                   {"t": "hello", version, pid, user, uid, python, hostname}
     {"t": "cancel", "id": step id}                          {"t": "outcome", "id": step id, "outcome": Outcome.to_json()}
     {"t": "blob", "id": text, "last": bool} + payload       {"t": "progress", "id": step id, "text": line}
-    {"t": "bye"}                                            {"t": "beat"}   {"t": "bye"}
+    {"t": "sources"} + zlib-compressed JSON, name to text   {"t": "beat"}   {"t": "bye"}
+    {"t": "bye"}
                                                             {"t": "crash", "text": why, "traceback": lines}  (then it leaves with 70)
 
-Blobs come before the step that names them; the step uses them up. Every step gets exactly one outcome, a cancelled one too.
+Blobs come before the step that names them; the step uses them up. Sources come before the first step that imports them.
+Every step gets exactly one outcome, a cancelled one too.
 """
 
 from __future__ import annotations

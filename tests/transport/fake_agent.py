@@ -64,7 +64,7 @@ def work(step, blobs):
         done(step, value=nodectl.agent.second.VALUE, source=nodectl.agent.second.fail())
     # "hang": nothing is answered
 
-def main():
+def main(sources):
     send({"t": "hello", "pid": os.getpid(), "uid": os.geteuid(), "user": "fake", "python": sys.version.split()[0], "hostname": "fake"})
     threading.Thread(target=beat, daemon=True).start()
     decoder, blobs = Decoder(), {}

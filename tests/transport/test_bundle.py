@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import nodectl.transport.importer as importer_source
-from nodectl.transport.bundle import ENTRY, LENGTH, LOADER, bare, bundle, sources
+from nodectl.agent.catalogue import MODULES
+from nodectl.transport.bundle import BOOT, ENTRY, LENGTH, LOADER, Supply, bare, sources
 from nodectl.transport.start import Order
-from nodectl.wire.frame import Decoder, encode
+from nodectl.wire.frame import MAX_PAYLOAD, Decoder, encode
 
 
 def test_only_wire_and_agent_travel_and_they_are_complete() -> None:
@@ -28,18 +29,76 @@ def test_only_wire_and_agent_travel_and_they_are_complete() -> None:
     assert found["nodectl.agent"] == ""
 
 
-def test_the_layout_is_length_and_compressed_json() -> None:
-    packed = bundle()
+@pytest.fixture(scope="module")
+def supply() -> Supply:
+    return Supply()
+
+
+def test_the_layout_is_length_and_compressed_json(supply: Supply) -> None:
+    packed = supply.core
     (length,) = struct.unpack(">Q", packed[:8])
     assert length == len(packed) - LENGTH.size
     modules = json.loads(zlib.decompress(packed[8:]))
     assert modules.pop(ENTRY) == Path(importer_source.__file__).read_text()
-    assert modules == {name: bare(text) for name, text in sources().items()}
+    assert modules == {name: bare(sources()[name]) for name in supply.closure(BOOT)}
 
 
-def test_it_stays_small_enough_for_a_slow_line() -> None:
-    # 150 kB are a second and a half on 1 Mb/s, and a blink anywhere else.
-    assert len(bundle()) < 150_000
+def opened(piece: bytes) -> set[str]:
+    return set(json.loads(zlib.decompress(piece)))
+
+
+def test_the_core_is_what_boot_imports_and_has_no_module(supply: Supply) -> None:
+    core = supply.closure(BOOT)
+    assert {BOOT, "nodectl", "nodectl.agent", "nodectl.wire", "nodectl.wire.frame", "nodectl.agent.runner", "nodectl.agent.catalogue"} <= core
+    assert not {name for name in core if name.startswith("nodectl.agent.modules")}
+
+
+def test_packages_alone_are_empty() -> None:
+    """By that the importer knows them."""
+    root = Path(importer_source.__file__).parents[1]
+    packages = {"nodectl", *("nodectl." + str(path.parent.relative_to(root)).replace("/", ".") for room in ("wire", "agent") for path in (root / room).rglob("__init__.py"))}
+    assert {name for name, text in sources().items() if text == ""} == packages
+
+
+SMALL = {
+    "nodectl": "", "nodectl.agent": "", "nodectl.agent.boot": "from nodectl.agent import catalogue", "nodectl.agent.modules": "",
+    "nodectl.agent.catalogue": "MODULES: dict = {'one': 'nodectl.agent.modules.one', 'two': 'nodectl.agent.modules.two', 'uno': 'nodectl.agent.modules.one'}",
+    "nodectl.agent.modules.one": "import os, nodectl.agent.shared",
+    "nodectl.agent.modules.two": "from nodectl.agent.shared import x\ndef f():\n    from nodectl.agent import late",
+    "nodectl.agent.shared": "import nodectl.agent.boot", "nodectl.agent.late": "from nodectl.agent.shared import y", "nodectl.agent.unused": "",
+}
+
+
+def test_a_module_comes_with_what_it_imports_and_nothing_comes_twice() -> None:
+    missing = Supply(SMALL).follow()
+    assert opened(missing("one")) == {"nodectl.agent.modules", "nodectl.agent.modules.one", "nodectl.agent.shared"}
+    assert opened(missing("two")) == {"nodectl.agent.modules.two", "nodectl.agent.late"}
+    assert [missing(name) for name in ("one", "uno", "two", "no such module")] == [b"", b"", b"", b""]
+
+
+def test_each_agent_is_followed_for_itself_and_pieces_are_packed_once() -> None:
+    supply = Supply(SMALL)
+    one, other = supply.follow(), supply.follow()
+    assert one("one") is other("one")
+
+
+def test_it_stays_small_enough_for_a_slow_line(supply: Supply, capsys: pytest.CaptureFixture[str]) -> None:
+    # 150 kB are a second and a half on 1 Mb/s, and a blink anywhere else. Nobody's run uses every module; an agent and any of them is a tenth.
+    sizes = {name: len(supply.follow()(name)) for name in MODULES}
+    with capsys.disabled():
+        print(f"\nagent {len(supply.core)} bytes; with each module's imports:", *(f"{name} {size}" for name, size in sorted(sizes.items())))
+    assert len(supply.core) < 25_000
+    assert max(sizes.values()) + len(supply.core) < 60_000
+    assert min(sizes.values()) > 0
+
+
+def test_a_node_that_gets_every_role_stays_under_the_bound(supply: Supply) -> None:
+    texts = [path.read_text() for path in (Path(importer_source.__file__).parents[2] / "roles").rglob("*.yml")]
+    used = [name for name in MODULES if any(f"  {name}:" in text for text in texts)]
+    assert {"package", "copy", "sysctl", "mount", "systemd"} <= set(used)
+    missing = supply.follow()
+    assert len(supply.core) + sum(len(missing(name)) for name in ("setup", *used)) < 150_000
+    assert all(len(supply.follow()(name)) < MAX_PAYLOAD for name in MODULES)
 
 
 def without_docstrings(tree: ast.Module) -> str:
@@ -84,7 +143,7 @@ def test_importing_the_importer_here_does_nothing() -> None:
 
 def test_the_real_agent_starts_from_the_bundle_and_leaves_no_file(tmp_path: Path) -> None:
     order = Order(sys.executable)
-    process = subprocess.run(order.argv, input=bundle() + encode({"t": "bye"}), capture_output=True, timeout=20, cwd=tmp_path, check=False)
+    process = subprocess.run(order.argv, input=Supply().core + encode({"t": "bye"}), capture_output=True, timeout=20, cwd=tmp_path, check=False)
     assert process.stderr == b""
     assert process.stdout.startswith(order.sign)
     frames = list(Decoder().feed(process.stdout[len(order.sign) :]))

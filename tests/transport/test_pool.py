@@ -116,3 +116,27 @@ def test_no_thread_stays_behind(packed: bytes) -> None:
             thread.join(3)
             assert not thread.is_alive(), thread.name
     assert not channel.alive
+
+
+def test_a_module_that_comes_up_later_is_sent_then_and_once_whatever_thread_asks_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an include does that is decided in the middle of a run; against the real agent."""
+    pool = Pool(FAST)
+    channel = pool.channel(HERE)
+    kinds: list[str] = []
+    send = channel._send
+
+    def seen(head: dict[str, object], payload: bytes = b"") -> None:
+        kinds.append(str(head["t"]))
+        send(head, payload)
+
+    monkeypatch.setattr(channel, "_send", seen)
+    try:
+        assert channel.submit(Step(1, "ping", {})).result(20).values == {"ping": "pong"}
+        with ThreadPoolExecutor(8) as threads:
+            answers = list(threads.map(lambda n: channel.submit(Step(n, "stat", {"path": "/"})).result(20).failed, range(10, 42)))
+        assert answers == [False] * 32
+        assert "no module 'nowhere'" in channel.submit(Step(99, "nowhere", {})).result(20).msg
+    finally:
+        pool.close()
+    assert kinds[:3] == ["sources", "step", "sources"]
+    assert (kinds.count("sources"), kinds.count("step")) == (2, 34)
