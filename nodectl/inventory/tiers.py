@@ -14,24 +14,27 @@ from nodectl.lang.unsafe import has_template
 from nodectl.wire.origin import Origin
 
 TIERS = ("best", "standard")
-MODES = ("MOUNT", "MOUNT_CACHED")
-# What the mount is for: the names of the field's four workloads. Checked here and kept; today no setting follows from them.
+MODES = ("MOUNT", "MOUNT_CACHED", "COPY")
+# What the mount is for: the names of the field's four workloads, also as MODEL_CHECKPOINT_RO and so on. The role object_cache tunes by them.
 PROFILES = ("dataset_ro", "dataset_rw", "checkpoint_ro", "checkpoint_rw")
-KEYS = ("source", "mode", "profile", "endpoint", "region", "credentials")
-# Bucket names as S3 takes them (3 to 63 of a-z 0-9 . -), then an optional prefix.
-_SOURCE = re.compile(r"^s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/.*)?$")
+# The programs that the role object_cache can mount with; a test holds that its table has the same.
+CLIENTS = ("rclone", "mountpoint-s3", "s3fs", "juicefs", "goofys", "geesefs")
+KEYS = ("source", "mode", "profile", "client", "endpoint", "region", "credentials")
+# Bucket names as S3 takes them (3 to 63 of a-z 0-9 . -), then an optional prefix; for JuiceFS the database that holds its names.
+_SOURCE = re.compile(r"^(s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/.*)?|(rediss?|tikv|etcd|mysql|postgres|sqlite3|badger)://\S+)$")
 # Mounting over one of these hides what the node needs to run.
 _NEVER = frozenset(["/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var"])
 
 
 @dataclass(frozen=True)
 class FileMount:
-    """One mount of an object store. ``profile``, ``endpoint``, ``region`` and ``credentials`` are names, "" where not given."""
+    """One mount of an object store. ``profile``, ``client``, ``endpoint``, ``region`` and ``credentials`` are names, "" where not given."""
 
     path: str
     source: str
     mode: str = "MOUNT"
     profile: str = ""
+    client: str = ""
     endpoint: str = ""
     region: str = ""
     credentials: str = ""
@@ -121,10 +124,17 @@ def _mount(path: Any, spec: Any, at: Origin | None, found: Collector) -> FileMou
             found.error("E306", f"file_mounts: {path} has an unknown key '{key}'", keys.get(key, at), label=f"expected {', '.join(KEYS)}", help=advice)
     _source(path, spec.get("source"), places.get("source", at), found)
     _choice(path, "mode", MODES, spec.get("mode"), places.get("mode", at), found)
-    _choice(path, "profile", PROFILES, spec.get("profile"), places.get("profile", at), found)
+    _choice(path, "profile", PROFILES, _plain_profile(spec.get("profile")), places.get("profile", at), found)
+    _choice(path, "client", CLIENTS, spec.get("client"), places.get("client", at), found)
     if len(found.errors) > before:
         return None
     return FileMount(str(path), **{key: str(spec[key]) for key in KEYS if spec.get(key) is not None})
+
+
+def _plain_profile(value: Any) -> Any:
+    """MODEL_CHECKPOINT_RO is checkpoint_ro, in any case of letters; what is none of them stays as it was written."""
+    plain = str(value).lower().removeprefix("model_")
+    return plain if plain in PROFILES else value
 
 
 def _path(path: Any, at: Origin | None, found: Collector) -> None:

@@ -16,6 +16,8 @@ def test_mounts_in_the_order_written() -> None:
             "file_mounts": {
                 "/data": {"source": "s3://bucket/data/set", "mode": "MOUNT_CACHED", "profile": "dataset_ro"},
                 "/ckpt": "s3://ckpt",
+                "/jfs": {"source": "redis://10.0.0.5:6379/1", "client": "juicefs", "profile": "MODEL_CHECKPOINT_RW"},
+                "/scratch/set": {"source": "s3://bucket/set", "mode": "COPY"},
                 "/x/y": {"source": "s3://bucket.with-all/x", "endpoint": "https://s3.example", "region": "eu", "credentials": "team"},
             }
         }
@@ -23,7 +25,8 @@ def test_mounts_in_the_order_written() -> None:
     assert mounts[0] == FileMount("/data", "s3://bucket/data/set", "MOUNT_CACHED", "dataset_ro")
     assert (mounts[0].bucket, mounts[0].prefix, mounts[0].cached) == ("bucket", "data/set", True)
     assert (mounts[1].mode, mounts[1].bucket, mounts[1].prefix, mounts[1].cached) == ("MOUNT", "ckpt", "", False)
-    assert (mounts[2].endpoint, mounts[2].region, mounts[2].credentials) == ("https://s3.example", "eu", "team")
+    assert (mounts[2].client, mounts[2].profile, mounts[3].mode) == ("juicefs", "MODEL_CHECKPOINT_RW", "COPY")
+    assert (mounts[4].endpoint, mounts[4].region, mounts[4].credentials) == ("https://s3.example", "eu", "team")
 
 
 @pytest.mark.parametrize("variables", [{}, {"file_mounts": None}, {"file_mounts": {}}])
@@ -48,6 +51,7 @@ def test_no_mounts(variables: dict[str, Any]) -> None:
         ({"/a": {"source": "s3://bucket", "mod": "MOUNT"}}, "unknown key 'mod'"),
         ({"/a": {"source": "s3://bucket", "profile": "dataset"}}, "did you mean 'dataset_r"),
         ({"/a": {"source": "s3://bucket", "profile": "nonsense"}}, "profile 'nonsense'"),
+        ({"/a": {"source": "s3://bucket", "client": "s3f"}}, "did you mean 's3fs'?"),
         ({"/a": "s3://bucket", "/a/b": "s3://bucket/b"}, "inside each other"),
         ({"/a": "s3://bucket", "/a/": "s3://bucket/b"}, "inside each other"),
     ],
