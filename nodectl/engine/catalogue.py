@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from nodectl.agent import catalogue as on_node
-from nodectl.engine.actions import assert_, copy, debug, fail, fetch, grow, include_vars, pause, reboot, set_fact, sshd_dropin, template, wait_for_connection
+from nodectl.engine.actions import (
+    assert_, copy, debug, fail, fetch, grow, include_vars, machine_profile, pause, reboot, set_fact, sshd_dropin, template, wait_for_connection,
+)
 from nodectl.engine.actions.contract import Args, Context
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
@@ -26,6 +28,7 @@ ACTIONS: Mapping[str, Action] = {
     "fetch": Action(fetch.SPEC, fetch.run),
     "group_by": Action(grow.GROUP_BY, grow.group_by),
     "include_vars": Action(include_vars.SPEC, include_vars.run),
+    "machine_profile": Action(machine_profile.SPEC, machine_profile.run),
     "pause": Action(pause.SPEC, pause.run),
     "reboot": Action(reboot.SPEC, reboot.run),
     "set_fact": Action(set_fact.SPEC, set_fact.run),

@@ -12,6 +12,7 @@ from nodectl.agent.facts import fabric, gpu, rdma
 from nodectl.agent.facts.netlink import Address
 from nodectl.agent.processes import Completed
 from nodectl.agent.system import System
+from nodectl.lab import hardware
 from tests.agent.conftest import RunModule
 from tests.agent.sysfs import hca, netdev, roce_gids, write
 
@@ -230,3 +231,25 @@ def test_a_subnet_that_is_none(run: RunModule) -> None:
     outcome = run("fabric_facts", {"subnets": ["10.0.0"]})
     assert outcome.failed
     assert "10.0.0 is not a network" in outcome.msg
+
+
+def test_gpus_and_switches_on_the_bus_and_the_gpu_beside_each_card(tmp_path: Path, run: RunModule) -> None:
+    """Eight H100 and four NVSwitches, without any driver's word."""
+    hardware.write(tmp_path)
+    facts = run("fabric_facts", {"sysfs_root": str(tmp_path)}, system=FakeSystem(None)).facts["nodectl_fabric"]
+    assert [one["device"] for one in facts["gpus_on_bus"]] == ["2330"] * 8
+    assert facts["nvswitches"] == 4
+    assert [(entry["name"], entry["near_gpu"]) for entry in facts["hcas"]] == [(f"mlx5_{index}", index) for index in range(8)]
+
+
+def test_a_card_that_shares_no_bridge_with_a_gpu_is_near_none(tmp_path: Path) -> None:
+    for place in ("pci0000:00/0000:01:00.0", "pci0000:80/0000:81:00.0"):
+        (tmp_path / "sys/devices" / place).mkdir(parents=True)
+        link = tmp_path / "sys/bus/pci/devices" / place[-12:]
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(tmp_path / "sys/devices" / place)
+    there = [{"pci": "0000:81:00.0", "device": "2330"}]
+    assert gpu.nearest(str(tmp_path), "0000:01:00.0", there) is None
+    assert gpu.nearest(str(tmp_path), "0000:81:00.0", there) == 0
+    assert gpu.nearest(str(tmp_path), "", there) is None
+    assert gpu.nearest(str(tmp_path), "0000:01:00.0", []) is None

@@ -271,3 +271,28 @@ def test_only_what_a_task_may_add_is_left_for_the_run(tmp_path: Path, earlier: s
             play(tmp_path, text)
     else:
         assert play(tmp_path, text).result.exit_code == code
+
+
+# -- machine_profile
+
+PROFILES = [
+    # arguments, what nodectl_profile says of it
+    ("{pci_ids: ['2330']}", {"name": "h100-sxm", "gpus": 8, "nvlinks": 18}),
+    ("{gpu_names: ['NVIDIA GB200'], pci_ids: ['2330']}", {"name": "gb200", "imex": True}),
+    ("{name: oci-bm-h100, pci_ids: ['2901'], bare_metal: false}", {"name": "oci-bm-h100", "hcas": 16, "hca_rate_gbps": 200.0, "nvme": 16}),
+    ("{pci_ids: ['2901'], bare_metal: false}", {"name": "b200", "nvlinks": 18}),
+    ("{pci_ids: ['ffff']}", {"name": ""}),
+    ("{}", {"name": "", "summary": ""}),
+]
+
+
+@pytest.mark.parametrize(("args", "said"), PROFILES, ids=[row[0] for row in PROFILES])
+def test_the_profile_of_a_machine(tmp_path: Path, args: str, said: dict[str, Any]) -> None:
+    played = play(tmp_path, book(f"{{name: x, machine_profile: {args}}}"), inventory=ONE)
+    found = played.result.variables("h1")["nodectl_profile"]
+    assert {key: found.get(key) for key in said} == said
+    assert ("gpus" in found) == ("gpus" in said or said["name"] in ("gb200", "oci-bm-h100"))
+
+
+def test_a_profile_that_nobody_knows(tmp_path: Path) -> None:
+    assert "nobody knows 'h100'" in last(put(tmp_path, "machine_profile: {name: h100}"))["msg"]

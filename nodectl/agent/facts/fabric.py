@@ -24,7 +24,7 @@ SPEC = Spec(
         "exclude": Param("list", default=[], help="RDMA devices that belong to storage or management"),
         "sysfs_root": Param("path", default="/", help="where sys/ and proc/ are read: / or a recorded tree"),
     },
-    returns={"ansible_facts": "nodectl_fabric: kind, hcas, interfaces, gpus, gpudirect, not_found"},
+    returns={"ansible_facts": "nodectl_fabric: kind, hcas, interfaces, gpus, gpus_on_bus, nvswitches, gpudirect, not_found"},
     example="- fabric_facts: {subnets: [10.224.0.0/12]}\n",
 )
 
@@ -38,6 +38,9 @@ def act(system: System, args: Args, check: bool) -> Outcome:
     root = args["sysfs_root"]
     fabric = collect(root, netlink.addresses(), args["subnets"], args["exclude"])
     fabric["gpus"], missing = gpu.gpus(system, root)
+    fabric["gpus_on_bus"], fabric["nvswitches"] = gpu.on_bus(root)
+    for entry in fabric["hcas"]:
+        entry["near_gpu"] = gpu.nearest(root, entry["pci"], fabric["gpus_on_bus"])
     fabric["gpudirect"] = gpu.direct(root)
     fabric["not_found"] += missing + _no_direct(fabric)
     return Outcome(facts={"nodectl_fabric": fabric}, values={"kind": fabric["kind"]})

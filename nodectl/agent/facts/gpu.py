@@ -16,6 +16,9 @@ from nodectl.agent.system import System
 # A healthy nvidia-smi without persistence mode takes 2 to 5 s on eight GPUs; one that hangs, hangs for good.
 LIMIT = 20.0
 _PROC_LIMIT = 5.0
+NVIDIA = "0x10de"
+# PCI classes: VGA and 3D controller, and "other bridge", which is what an NVSwitch says it is.
+GPU_CLASSES, SWITCH_CLASS = ("0x0300", "0x0302"), "0x0680"
 _FIELDS = ("index", "uuid", "name", "pci.bus_id", "memory.total", "driver_version")
 
 
@@ -75,6 +78,33 @@ def from_proc(root: str) -> List[Dict[str, Any]]:
             "driver": version.group(1) if version else "",
         })
     return found
+
+
+def on_bus(root: str) -> Tuple[List[Dict[str, str]], int]:
+    """(GPUs as the PCI bus shows them, {pci, device as 2330}, in its order; number of NVSwitches). Needs no driver."""
+    base = os.path.join(root, "sys/bus/pci/devices")
+    found, switches = [], 0
+    for pci in entries(base):
+        if text(os.path.join(base, pci, "vendor")) == NVIDIA:
+            kind = text(os.path.join(base, pci, "class"))
+            switches += kind.startswith(SWITCH_CLASS)
+            if kind.startswith(GPU_CLASSES):
+                found.append({"pci": pci, "device": text(os.path.join(base, pci, "device"))[2:]})
+    return found, switches
+
+
+def nearest(root: str, pci: str, gpus_there: List[Dict[str, str]]) -> Optional[int]:
+    """Which GPU (its place in the list) shares most bridges with the card at ``pci``: traffic between them climbs least. None where none shares any."""
+    base = os.path.join(root, "sys/bus/pci/devices")
+    own = _way(base, pci)
+    shared = [len(os.path.commonprefix([own, _way(base, one["pci"])])) for one in gpus_there] if pci else []
+    return shared.index(max(shared)) if shared and max(shared) > 0 else None
+
+
+def _way(base: str, pci: str) -> List[str]:
+    """The bridges from the root complex (pci0000:00) to the device, itself left out."""
+    steps = os.path.realpath(os.path.join(base, pci)).split("/")[:-1]
+    return next((steps[place:] for place, step in enumerate(steps) if step.startswith("pci")), [])
 
 
 def direct(root: str) -> Dict[str, bool]:

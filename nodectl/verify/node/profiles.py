@@ -17,7 +17,7 @@ _ENTRIES: Mapping[str, str] = {
     "gpus": "count", "nvlinks": "count", "pcie_gen": "count", "pcie_width": "count", "fabric_manager": "bool", "imex": "bool", "hcas": "count",
     "hca_rate": "B/s", "nvme": "count",
 }
-_TOP = frozenset(["name", "summary", "gpu", "entry"])
+_TOP = frozenset(["name", "summary", "gpu", "pci", "entry"])
 _NEEDED = frozenset(["of", "value", "source", "date"])
 FOLDER = Path(__file__).parent / "profiles"
 
@@ -37,13 +37,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Profile:
-    """``gpu`` are the parts of product names that choose it; ``chosen`` is True where hosts.yaml named it (node_profile)."""
+    """``gpu`` are the parts of product names that choose it, ``pci`` the device ids; ``chosen`` is True where hosts.yaml named it (node_profile)."""
 
     name: str
     summary: str = ""
     gpu: tuple[str, ...] = ()
     entries: Mapping[str, Entry] = field(default_factory=dict)
     chosen: bool = False
+    pci: tuple[str, ...] = ()
 
     def entry(self, key: str, bare_metal: bool) -> Entry | None:
         """The figure, where it can be asked of this node."""
@@ -75,7 +76,7 @@ def profile_of(text: str, file: str) -> Profile:
         if key in entries:
             raise ProfileError(f"{file}: {key} stands there twice")
         entries[key] = entry
-    return Profile(table["name"], str(table.get("summary", "")), tuple(table.get("gpu", ())), entries)
+    return Profile(table["name"], str(table.get("summary", "")), tuple(table.get("gpu", ())), entries, pci=tuple(table.get("pci", ())))
 
 
 def _entry(given: Mapping[str, Any], where: str) -> tuple[str, Entry]:
@@ -100,12 +101,14 @@ def _word(part: str, name: str) -> bool:
     return re.search(rf"(?<![A-Za-z0-9]){re.escape(part)}(?![A-Za-z0-9])", name) is not None
 
 
-def profile_for(profiles: Sequence[Profile], wanted: str, gpu_names: Sequence[str]) -> Profile:
-    """The one that hosts.yaml names, otherwise the one of the GPUs' name (of several the longest match), otherwise none. Raises ProfileError."""
+def profile_for(profiles: Sequence[Profile], wanted: str, gpu_names: Sequence[str], pci_ids: Sequence[str] = ()) -> Profile:
+    """The one that hosts.yaml names, otherwise the one of the GPUs' name (of several the longest match), of their PCI id, otherwise none. Raises ProfileError."""
     if wanted:
         found = next((profile for profile in profiles if profile.name == wanted), None)
         if found is None:
             raise ProfileError(f"node_profile: nobody knows {wanted!r}; expected one of {', '.join(sorted(profile.name for profile in profiles))}")
-        return Profile(found.name, found.summary, found.gpu, found.entries, chosen=True)
+        return Profile(found.name, found.summary, found.gpu, found.entries, chosen=True, pci=found.pci)
     fitting = [(len(part), profile) for profile in profiles for part in profile.gpu for name in gpu_names[:1] if _word(part, name)]
-    return max(fitting, key=lambda pair: pair[0])[1] if fitting else NO_PROFILE
+    if fitting:
+        return max(fitting, key=lambda pair: pair[0])[1]
+    return next((profile for profile in profiles if set(pci_ids[:1]) & set(profile.pci)), NO_PROFILE)
