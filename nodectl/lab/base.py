@@ -31,6 +31,8 @@ REPO_PACKAGES = [
     *("pciutils", "mdadm", "nftables", "jq", "tree", "python3-apt", "python3-venv", "s3fs", "nfs-common"),
     *("dnf", "rpm", "createrepo-c", "python3-debian", "python3-pip", "locales", "cron", "gnupg", "iptables", "ufw"),
     *("zip", "unzip", "rsync", "acl", "attr", "git", "make", "expect"),
+    *("auditd", "fail2ban", "python3-systemd", "aide", "aide-common", "libpam-pwquality", "libpam-tmpdir", "needrestart", "debsums", "apt-show-versions"),
+    *("apt-listchanges", "apparmor", "apparmor-utils", "cron", "sysstat", "acct", "linux-base", "lynis", "openscap-scanner"),
 ]
 # A stock host runs these once a day. In a rehearsal they would take the apt lock, or the disks, in the middle of a run.
 QUIET_UNITS = ["apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "e2scrub_reap.service", "fstrim.timer", "dpkg-db-backup.timer"]
