@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import List, Optional, Tuple
 
-from nodectl.agent import attributes, replace
+from nodectl.agent import attributes, edited_text, replace
 from nodectl.agent.contract import Args, Failed, State
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Change
@@ -15,7 +14,7 @@ from nodectl.wire.params import Param, Spec
 SPEC = Spec(
     summary="See that a block of lines stands between two marker lines, or that it is gone",
     params={
-        "path": Param("path", required=True, aliases=("dest", "destfile", "name"), help="the file"),
+        "path": edited_text.PATH,
         "block": Param(default="", aliases=("content",), help="the lines; empty removes the block"),
         "marker": Param(default="# {mark} ANSIBLE MANAGED BLOCK", help="the marker line; {mark} becomes marker_begin and marker_end"),
         "marker_begin": Param(default="BEGIN", help="what stands for {mark} before the block"),
@@ -35,35 +34,26 @@ SPEC = Spec(
 )
 
 
-def read(system: System, args: Args) -> State:
-    path = os.path.expanduser(args["path"])
-    there = attributes.look(system.stat(path, follow=True))
-    if there["kind"] == "directory":
-        raise Failed(f"Path {path} is a directory !", rc=256, path=path)
-    data = system.read(path)
-    return {"path": path, "there": there, "ids": attributes.wished(args), "text": None if data is None else data.decode("utf-8", "surrogateescape")}
+read = edited_text.read
 
 
 def diff(args: Args, state: State) -> Change:
     path, text = state["path"], state["text"]
     if text is None and args["state"] == "absent":
         return Change()
-    after = "".join(_edited(args, re.findall(r"[^\n]*\n|[^\n]+", text or "")))
+    after = "".join(_edited(args, edited_text.lines(text or "")))
     actions = []
     if after != (text or "") or (text is None and args["create"]):
         what = "put the block into" if args["state"] == "present" and args["block"] else "remove the block from"
         actions.append(f"{what} {path}" + ("" if text is not None or args["create"] else " (the file is not there now)"))
-    if state["there"]["kind"] != "absent":
-        actions += attributes.differences(path, args, state["ids"], state["there"])
-    shown = [replace.shown(version.encode("utf-8", "surrogateescape")) for version in (text or "", after)]
-    return Change(actions, shown[0], shown[1], f"{path} (content)", f"{path} (content)", {"after": after})
+    return edited_text.change(args, state, after, actions)
 
 
 def _edited(args: Args, lines: List[str]) -> List[str]:
     begin, end = (args["marker"].replace("{mark}", args[name]) + "\n" for name in ("marker_begin", "marker_end"))
     wanted = args["state"] == "present"
     body = args["block"]
-    block = [begin, *re.findall(r"[^\n]*\n|[^\n]+", body if body.endswith("\n") else body + "\n"), end] if wanted and body else []
+    block = [begin, *edited_text.lines(body if body.endswith("\n") else body + "\n"), end] if wanted and body else []
     at, lines = _cut(args, lines, begin, end)
     if at is None:
         return _spaced(args, lines, _place(args, lines), block, wanted)
@@ -91,10 +81,7 @@ def _place(args: Args, lines: List[str]) -> int:
         return 0
     if anchor in (None, "EOF"):
         return len(lines)
-    try:
-        pattern = re.compile(anchor)
-    except re.error as error:
-        raise Failed(f"not a regular expression: {error}: {anchor}") from None
+    pattern = edited_text.pattern(anchor, "insertbefore" if before is not None else "insertafter")
     step = 0 if before is not None else 1
     if pattern.flags & re.MULTILINE:
         match = pattern.search("".join(lines))
@@ -115,14 +102,9 @@ def _spaced(args: Args, lines: List[str], at: int, block: List[str], wanted: boo
 
 
 def write(system: System, args: Args, state: State, change: Change) -> None:
-    path = state["path"]
     if state["text"] is None and not args["create"]:
-        raise Failed(f"Path {path} does not exist !", rc=257, path=path)
-    if state["text"] is None or change.data["after"] != state["text"]:
-        data = change.data["after"].encode("utf-8", "surrogateescape")
-        change.data["backup_file"] = replace.put(system, path, data, args, state["ids"], state["there"])
-    else:
-        attributes.apply(os.path.realpath(path), args, state["ids"])
+        raise Failed(f"Path {state['path']} does not exist !", rc=257, path=state["path"])
+    change.data["backup_file"] = edited_text.write(system, args, state, change)
 
 
 def values(args: Args, state: State, change: Change) -> Args:

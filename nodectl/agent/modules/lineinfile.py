@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import List, NamedTuple, Optional, Pattern, Tuple
 
-from nodectl.agent import attributes, replace
+from nodectl.agent import attributes, edited_text, replace
 from nodectl.agent.contract import Args, Failed, State
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Change
@@ -15,7 +14,7 @@ from nodectl.wire.params import Param, Spec
 SPEC = Spec(
     summary="See that a line is in a text file, in place of the one that a pattern finds, or that it is not",
     params={
-        "path": Param("path", required=True, aliases=("dest", "destfile", "name"), help="the file"),
+        "path": edited_text.PATH,
         "line": Param(aliases=("value",), help="the line; with backrefs it may hold \\1 and \\g<name>"),
         "regexp": Param(aliases=("regex",), help="the line to replace or remove: the last one that matches"),
         "search_string": Param(help="as regexp, but plain text"),
@@ -41,13 +40,7 @@ class _Edit(NamedTuple):
     found: int = 0
 
 
-def read(system: System, args: Args) -> State:
-    path = os.path.expanduser(args["path"])
-    there = attributes.look(system.stat(path, follow=True))
-    if there["kind"] == "directory":
-        raise Failed(f"Path {path} is a directory !", rc=256, path=path)
-    data = system.read(path)
-    return {"path": path, "there": there, "ids": attributes.wished(args), "text": None if data is None else data.decode("utf-8", "surrogateescape")}
+read = edited_text.read
 
 
 def diff(args: Args, state: State) -> Change:
@@ -56,7 +49,7 @@ def diff(args: Args, state: State) -> Change:
         return Change()
     if args["state"] == "absent" and not any(args[name] is not None for name in ("regexp", "search_string", "line")):
         raise Failed("one of line, search_string, or regexp is required with state=absent")
-    lines = _lines(text or "")
+    lines = edited_text.lines(text or "")
     edit = _present(args, lines) if args["state"] == "present" else _absent(args, lines)
     after = "".join(edit.lines)
     actions = []
@@ -64,31 +57,17 @@ def diff(args: Args, state: State) -> Change:
         actions.append(f"{edit.msg} in {path}" + ("" if text is not None or args["create"] else " (the file is not there now)"))
     elif text is None:
         return Change()
-    if state["there"]["kind"] != "absent":
-        actions += attributes.differences(path, args, state["ids"], state["there"])
-    return Change(actions, _shown(text or ""), _shown(after), f"{path} (content)", f"{path} (content)", {"after": after, "found": edit.found, "msg": edit.msg})
+    change = edited_text.change(args, state, after, actions)
+    change.data.update(found=edit.found, msg=edit.msg)
+    return change
 
 
-def _lines(text: str) -> List[str]:
-    """Cut at newlines only: other characters that Unicode takes for line ends belong to the line."""
-    return re.findall(r"[^\n]*\n|[^\n]+", text)
-
-
-def _shown(text: str) -> str:
-    return replace.shown(text.encode("utf-8", "surrogateescape"))
-
-
-def _pattern(text: Optional[str], name: str) -> Optional[Pattern[str]]:
-    if text is None:
-        return None
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise Failed(f"{name} is not a regular expression: {error}: {text}") from None
+def _regexp(args: Args) -> Optional[Pattern[str]]:
+    return None if args["regexp"] is None else edited_text.pattern(args["regexp"], "regexp")
 
 
 def _absent(args: Args, lines: List[str]) -> _Edit:
-    pattern = _pattern(args["regexp"], "regexp")
+    pattern = _regexp(args)
 
     def hit(line: str) -> bool:
         if pattern is not None:
@@ -115,7 +94,7 @@ def _present(args: Args, lines: List[str]) -> _Edit:
 
 def _target(args: Args, lines: List[str]) -> Tuple[Optional[int], "Optional[re.Match[str]]"]:
     """Which line is to be replaced: what regexp or search_string finds, else the line itself where it stands already."""
-    pattern, plain = _pattern(args["regexp"], "regexp"), args["search_string"]
+    pattern, plain = _regexp(args), args["search_string"]
     hits: List[Tuple[int, "Optional[re.Match[str]]"]] = []
     for index, line in enumerate(lines):
         match = pattern.search(line) if pattern is not None else None
@@ -142,8 +121,8 @@ def _place(args: Args, lines: List[str]) -> Optional[int]:
     anchor = before if before is not None else args["insertafter"]
     if anchor in (None, "EOF"):
         return None
-    pattern = _pattern(anchor, "insertbefore" if before is not None else "insertafter")
-    hits = [index for index, text in enumerate(lines) if pattern is not None and pattern.search(text)]
+    pattern = edited_text.pattern(anchor, "insertbefore" if before is not None else "insertafter")
+    hits = [index for index, text in enumerate(lines) if pattern.search(text)]
     if not hits:
         return None
     return (hits[0] if args["firstmatch"] else hits[-1]) + (0 if before is not None else 1)
@@ -154,16 +133,9 @@ def _ended(line: str) -> str:
 
 
 def write(system: System, args: Args, state: State, change: Change) -> None:
-    path = state["path"]
     if state["text"] is None and not args["create"]:
-        raise Failed(f"Destination {path} does not exist !", rc=257, path=path)
-    if change.data["after"] != (state["text"] or ""):
-        data = change.data["after"].encode("utf-8", "surrogateescape")
-        if not os.path.isdir(os.path.dirname(path)) and args["create"]:
-            os.makedirs(os.path.dirname(path))
-        change.data["backup"] = replace.put(system, path, data, args, state["ids"], state["there"])
-    else:
-        attributes.apply(os.path.realpath(path), args, state["ids"])
+        raise Failed(f"Destination {state['path']} does not exist !", rc=257, path=state["path"])
+    change.data["backup"] = edited_text.write(system, args, state, change)
 
 
 def values(args: Args, state: State, change: Change) -> Args:
