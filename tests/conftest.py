@@ -2,6 +2,7 @@
 
 Fixtures:
 - ``lab`` (session): a lab of three hosts with two disks each, an object store and torch; started when the first test asks for it.
+  With several workers each has its own.
 - ``bare_lab`` (function): the same lab with every fault lifted and every host put back to its first day (about 2 s).
 Set NODECTL_TEST_LAB=DIR to use a lab that is already up; it is then left running.
 """
@@ -20,6 +21,7 @@ from nodectl.lab import faults, hosts, lifecycle, needs
 from nodectl.lab.plan import LAB_USER, LabPlan
 from nodectl.lab.problem import LabProblem
 from nodectl.lab.state import LabState, load
+from tests.turns import turn
 
 TEST_LABS = Path(__file__).parent.parent / ".nodectl"
 # Where everything should be there, a test that could not run is a failed test.
@@ -142,6 +144,15 @@ def sweep() -> None:
         pid = folder.name.rpartition("-")[2]
         if not Path(f"/proc/{pid}").exists():
             lifecycle.down(folder)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """With several workers: a test marked ``alone`` runs while no other does. First of all, so that waiting is not the test's own time."""
+    if not hasattr(item.config, "workerinput"):
+        return (yield)
+    with turn(Path(item.config.option.basetemp).parent / "turns", alone=item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,7 +13,7 @@ from nodectl.shipped import shipped
 from tests.acceptance.run import Run, etc_of, image_hash, nodectl, nodectl_until
 from tests.conftest import Lab
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.alone]
 # What an all-reduce over two ranks can carry at most over a link of 100 Mb/s: its rate.
 SLOW = "100mbit"
 # Where it is not the measuring that a test is about: a bootstrap then takes half a minute instead of two.

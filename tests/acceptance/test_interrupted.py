@@ -51,6 +51,7 @@ def until(lab: Lab, host: str, command: str, seconds: float = 60.0) -> None:
 
 # SIGTERM goes the way of Ctrl-C, which a test session in the background would have its children ignore.
 @pytest.mark.lab
+@pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_running_and_what_is_owed_is_done_by_the_next_run(bare_lab: Lab, tmp_path: Path, number: signal.Signals) -> None:
     first = nodectl(tmp_path, bare_lab, STUBBORN)
@@ -72,6 +73,7 @@ def test_nothing_is_left_running_and_what_is_owed_is_done_by_the_next_run(bare_l
 
 
 @pytest.mark.lab
+@pytest.mark.alone
 def test_an_installation_that_was_cut_off_is_finished_by_the_next_run(bare_lab: Lab, tmp_path: Path) -> None:
     host = bare_lab.names[0]
     first = nodectl(tmp_path, bare_lab, PACKAGES, "-l", host)

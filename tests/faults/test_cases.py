@@ -12,7 +12,7 @@ from tests.conftest import Lab
 from tests.faults.case import Case, load_cases
 from tests.faults.driver import MEASURED, Driver, Tried, worse
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.alone]
 
 
 @pytest.mark.parametrize("case", load_cases(), ids=lambda case: case.name)

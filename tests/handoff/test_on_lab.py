@@ -24,6 +24,7 @@ for name, pool in utils.get_cluster_config(utils.load_ssh_targets(sys.argv[1])).
 
 
 @pytest.mark.lab
+@pytest.mark.alone
 @needs_consumers
 def test_skypilot_logs_in_to_every_host_of_the_pool_and_to_no_other(lab: Lab, tmp_path: Path) -> None:
     *proven, bad = lab.names

@@ -12,7 +12,7 @@ from nodectl.cli.main import run
 from nodectl.verify.group.operations import OPS, PLACES
 from tests.conftest import Lab
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.alone]
 
 
 def events(folder: Path, kind: str) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from nodectl.wire.event import Event
 from tests.conftest import Lab
 from tests.verify.fleet import Seen
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.alone]
 
 
 @pytest.fixture(scope="module", autouse=True)
