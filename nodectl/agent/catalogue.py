@@ -10,6 +10,8 @@ from nodectl.agent.contract import Failed
 from nodectl.wire.params import Spec
 
 MODULES: Mapping[str, str] = {
+    "access_confirm": "nodectl.agent.modules.access_confirm",
+    "access_files": "nodectl.agent.modules.access_files",
     "apt": "nodectl.agent.modules.apt",
     "authorized_key": "nodectl.agent.modules.authorized_key",
     "blockinfile": "nodectl.agent.modules.blockinfile",
@@ -26,15 +28,16 @@ MODULES: Mapping[str, str] = {
     "lineinfile": "nodectl.agent.modules.lineinfile",
     "modprobe": "nodectl.agent.modules.modprobe",
     "mount": "nodectl.agent.modules.mount",
+    "nftables_table": "nodectl.agent.modules.nftables_table",
     "object_flush": "nodectl.agent.modules.object_flush",
     "package": "nodectl.agent.modules.package",
     "ping": "nodectl.agent.modules.ping",
+    "restore_point": "nodectl.agent.modules.restore_point",
     "scratch_disks": "nodectl.agent.modules.scratch_disks",
     "service": "nodectl.agent.modules.service",
     "setup": "nodectl.agent.modules.setup",
     "shell": "nodectl.agent.modules.shell",
     "slurp": "nodectl.agent.modules.slurp",
-    "sshd_confirm": "nodectl.agent.modules.sshd_confirm",
     "sshd_dropin": "nodectl.agent.modules.sshd_dropin",
     "stat": "nodectl.agent.modules.stat",
     "sysctl": "nodectl.agent.modules.sysctl",

@@ -40,7 +40,7 @@ class NoConnections:
     def channel(self, target: Target, become: BecomeTarget | None = None) -> NoReturn:
         raise AssertionError(f"reading must not touch {target.host}")
 
-    def fresh(self, target: Target) -> NoReturn:
+    def fresh(self, target: Target, become: object = None) -> NoReturn:
         raise AssertionError(f"reading must not touch {target.host}")
 
     def reset(self, host: str) -> None:

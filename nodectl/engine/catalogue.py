@@ -7,7 +7,20 @@ from typing import NamedTuple
 
 from nodectl.agent import catalogue as on_node
 from nodectl.engine.actions import (
-    assert_, copy, debug, fail, fetch, grow, include_vars, machine_profile, pause, reboot, set_fact, sshd_dropin, template, wait_for_connection,
+    access,
+    assert_,
+    copy,
+    debug,
+    fail,
+    fetch,
+    grow,
+    include_vars,
+    machine_profile,
+    pause,
+    reboot,
+    set_fact,
+    template,
+    wait_for_connection,
 )
 from nodectl.engine.actions.contract import Args, Context
 from nodectl.wire.outcome import Outcome
@@ -20,6 +33,7 @@ class Action(NamedTuple):
 
 
 ACTIONS: Mapping[str, Action] = {
+    "access_files": Action(access.FILES.spec, access.FILES.run),
     "add_host": Action(grow.ADD_HOST, grow.add_host),
     "assert": Action(assert_.SPEC, assert_.run),
     "copy": Action(copy.SPEC, copy.run),
@@ -29,10 +43,11 @@ ACTIONS: Mapping[str, Action] = {
     "group_by": Action(grow.GROUP_BY, grow.group_by),
     "include_vars": Action(include_vars.SPEC, include_vars.run),
     "machine_profile": Action(machine_profile.SPEC, machine_profile.run),
+    "nftables_table": Action(access.FIREWALL.spec, access.FIREWALL.run),
     "pause": Action(pause.SPEC, pause.run),
     "reboot": Action(reboot.SPEC, reboot.run),
     "set_fact": Action(set_fact.SPEC, set_fact.run),
-    "sshd_dropin": Action(sshd_dropin.SPEC, sshd_dropin.run),
+    "sshd_dropin": Action(access.SSHD.spec, access.SSHD.run),
     "template": Action(template.SPEC, template.run),
     "wait_for_connection": Action(wait_for_connection.SPEC, wait_for_connection.run),
 }

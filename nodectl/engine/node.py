@@ -69,7 +69,7 @@ class RunNode:
             raise Lost(f"{module} did not end within {settings.timeout:g} s, and the agent did not end it either") from None
 
     def fresh(self) -> Channel:
-        return self._run.connections.fresh(self._target)
+        return self._run.connections.fresh(self._target, self._become)
 
     def reset(self) -> None:
         self._run.connections.reset(self.host)

@@ -106,7 +106,7 @@ class Connections(Protocol):
     def channel(self, target: Target, become: BecomeTarget | None = None) -> Channel:
         """The open channel, or a new one. Raises Unreachable within Limits.connect + Limits.start, or Lost when this host was lost before."""
 
-    def fresh(self, target: Target) -> Channel:
+    def fresh(self, target: Target, become: BecomeTarget | None = None) -> Channel:
         """A new login over a new TCP connection, not shared: proves that a person could still get in. The caller closes it."""
 
     def reset(self, host: str) -> None:

@@ -94,11 +94,11 @@ class Pool(Connections):
                     self._refuse_after_close(target.host)
             return found
 
-    def fresh(self, target: Target) -> AgentChannel:
+    def fresh(self, target: Target, become: BecomeTarget | None = None) -> AgentChannel:
         link = None if target.connection == "local" else self._dial(target)
         try:
             with self._abortable(link):
-                opened = self._start(target, None, link, Reports(self._reports.progress, closed=link.close if link else lambda: None))
+                opened = self._start(target, become, link, Reports(self._reports.progress, closed=link.close if link else lambda: None))
         except SessionRefused as error:
             raise _no_session(target.host, error) from None
         except Unreachable:

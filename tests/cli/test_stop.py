@@ -36,7 +36,7 @@ class Lines:
     def channel(self, target: Target, become: BecomeTarget | None = None) -> Channel:
         raise AssertionError("not asked")
 
-    def fresh(self, target: Target) -> Channel:
+    def fresh(self, target: Target, become: object = None) -> Channel:
         raise AssertionError("not asked")
 
     def reset(self, host: str) -> None:

@@ -63,7 +63,7 @@ class FakeConnections:
             raise Unreachable("refused", f"{target.address}:{target.port} refused the connection", "is sshd running there?")
         return FakeChannel(self, target, become)
 
-    def fresh(self, target: Target) -> FakeChannel:
+    def fresh(self, target: Target, become: object = None) -> FakeChannel:
         self.fresh_logins.append(target.host)
         return self.channel(target)
 

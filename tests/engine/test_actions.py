@@ -219,7 +219,7 @@ class Sshd:
 
 
 class NoFreshLogin(FakeConnections):
-    def fresh(self, target: Any) -> Any:
+    def fresh(self, target: Any, become: object = None) -> Any:
         raise Unreachable("auth", "Permission denied (publickey)")
 
 

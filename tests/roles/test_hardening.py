@@ -28,7 +28,7 @@ def hardened(provisioned: Stages) -> Stages:
     done = apply(provisioned)
     assert not done.failed, done.msg
     if done.values["pending"]:
-        assert not provisioned.do("sshd_confirm", keep=True).failed
+        assert not provisioned.do("access_confirm", guard="sshd", keep=True).failed
     return provisioned
 
 
@@ -41,7 +41,7 @@ def apply(stages: Stages, check: bool = False, revert_after: int = 600, **extra:
 def settle(stages: Stages) -> None:
     """The role would prove a fresh login here."""
     assert stages.as_user("id -un") == "ops\n"
-    assert not stages.do("sshd_confirm", keep=True).failed
+    assert not stages.do("access_confirm", guard="sshd", keep=True).failed
 
 
 def seen(stages: Stages, keyword: str) -> str:
@@ -194,7 +194,7 @@ def test_a_confirmation_that_comes_too_late_is_refused(hardened: Stages) -> None
     before = tree(hardened)
     assert apply(hardened, MaxAuthTries=5, revert_after=1).values["pending"]
     until(lambda: tree(hardened) == before, 10, "the node takes the old settings back by itself")
-    late = hardened.do("sshd_confirm", keep=True)
+    late = hardened.do("access_confirm", guard="sshd", keep=True)
     assert late.failed
     assert "already restored" in late.msg
 
@@ -213,7 +213,7 @@ def test_what_comes_back_is_the_last_proven_file(hardened: Stages) -> None:
     assert apply(hardened, MaxAuthTries=5).values["pending"]
     assert apply(hardened, MaxAuthTries=6).values["pending"]
     assert seen(hardened, "MaxAuthTries") == "6"
-    back = hardened.do("sshd_confirm", keep=False)
+    back = hardened.do("access_confirm", guard="sshd", keep=False)
     assert (back.failed, back.changed) == (False, True)
     assert tree(hardened) == before
     assert seen(hardened, "MaxAuthTries") == "3"

@@ -116,7 +116,7 @@ class FakeFleet:
             raise Lost("the line is broken")
         return FakeChannel(self, node)
 
-    def fresh(self, target: Target) -> FakeChannel:
+    def fresh(self, target: Target, become: object = None) -> FakeChannel:
         node = self.nodes[target.host]
         if node.fresh is not None:
             raise node.fresh

@@ -350,7 +350,7 @@ class Answering:
         self._maybe("channel")
         return self
 
-    def fresh(self, target: Target) -> Answering:
+    def fresh(self, target: Target, become: object = None) -> Answering:
         self._maybe("channel")
         return self
 

@@ -2,7 +2,7 @@
 
 A staged copy of the whole configuration must pass ``sshd -t``, its effective values must be the wished ones, and the operator's
 own login must still be let in (check mode asks all of that too). Then the revert is armed, and only then the file is replaced
-and sshd reloaded. The controller proves a fresh login and sends ``sshd_confirm``; without that the node takes the old file back.
+and sshd reloaded. The controller proves a fresh login and sends ``access_confirm``; without that the node takes the old file back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from typing import List, Tuple
 
-from nodectl.agent import sshd_revert
+from nodectl.agent import access_guard, sshd_revert
 from nodectl.agent.contract import Args, Failed, State
 from nodectl.agent.sshd_config import effective, includes, lockout, mismatches, refusals, render, restage, value_of, wishes
 from nodectl.agent.system import System
@@ -39,7 +39,7 @@ SPEC = Spec(
     },
     returns={
         "effective": "The values sshd uses now, for the keywords in settings.",
-        "pending": "true while the node waits for sshd_confirm before it restores the old file.",
+        "pending": "true while the node waits for access_confirm before it restores the old file.",
     },
     example="- sshd_dropin:\n    settings:\n      PasswordAuthentication: 'no'\n      MaxAuthTries: '3'\n",
 )
@@ -60,7 +60,7 @@ def read(system: System, args: Args) -> State:
         "includes": includes(main.decode("utf-8", "replace"), os.path.dirname(args["path"])),
         "first": _sorts_first(args["path"]),
         "effective": _effective(system, MAIN, args),
-        "pending": sshd_revert.is_armed(),
+        "pending": access_guard.is_armed(sshd_revert.GUARD),
         "against": "",
     }
     if state["includes"] and not state["first"]:

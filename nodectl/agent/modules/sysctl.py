@@ -7,6 +7,7 @@ import re
 from typing import List, Optional, Tuple
 
 from nodectl.agent.contract import Args, Failed
+from nodectl.agent.kernel_keys import PROC, proc_path, read_live, squeeze
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
@@ -26,19 +27,7 @@ SPEC = Spec(
     returns={"live": "the value in the running kernel, null when there is no such key", "effective": "live, boot (only after a boot) or none (no such key)"},
     example="- sysctl:\n    name: net.core.rmem_max\n    value: '2147483647'\n    sysctl_file: /etc/sysctl.d/90-nodectl.conf\n",
 )
-PROC = "/proc/sys"
 _LINE = re.compile(r"^\s*-?\s*([^#;=\s][^=]*?)\s*=\s*(.*?)\s*$")
-
-
-def proc_path(name: str) -> str:
-    """net.ipv4.conf.eth0/100.rp_filter → …/eth0.100/rp_filter, as sysctl(8) swaps the two."""
-    first = next((char for char in name if char in "./"), ".")
-    return os.path.join(PROC, name if first == "/" else name.translate(str.maketrans("./", "/.")))
-
-
-def squeeze(value: str) -> str:
-    """The kernel separates numbers by tabs, people by blanks."""
-    return " ".join(value.split())
 
 
 def _key(name: str) -> str:
@@ -61,17 +50,6 @@ def with_value(text: str, name: str, value: Optional[str]) -> str:
             out[-1] += "\n"
         out.append(f"{name} = {value}\n")
     return "".join(out)
-
-
-def read_live(name: str) -> Optional[str]:
-    """None when this kernel (or this namespace) has no such key."""
-    try:
-        with open(proc_path(name), encoding="utf-8", errors="replace") as handle:
-            return squeeze(handle.read())
-    except FileNotFoundError:
-        return None
-    except OSError:
-        return ""  # write-only keys such as route.flush cannot be read
 
 
 def act(system: System, args: Args, check: bool) -> Outcome:

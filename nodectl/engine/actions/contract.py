@@ -39,7 +39,7 @@ class Node(Protocol):
         """The login itself: user, and SSH_CONNECTION where there is one. Raises Unreachable or Lost."""
 
     def fresh(self) -> Channel:
-        """A new login over a new connection. Raises Unreachable."""
+        """A new login over a new connection, and the task's become in it. Raises Unreachable."""
 
     def reset(self) -> None:
         """Close the channels: the next step connects anew."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from nodectl.agent import kernel_keys
 from nodectl.agent.contract import Failed
 from nodectl.agent.modules import authorized_key, getent, group, modprobe, sysctl, user
 from nodectl.agent.system import System
@@ -173,8 +174,8 @@ def test_sysctl_text(old: str, value: str | None, new: str) -> None:
 
 
 def test_sysctl_names() -> None:
-    assert sysctl.proc_path("net.ipv4.conf.eth0/100.rp_filter") == "/proc/sys/net/ipv4/conf/eth0.100/rp_filter"
-    assert sysctl.proc_path("net/core/rmem_max") == "/proc/sys/net/core/rmem_max"
+    assert kernel_keys.proc_path("net.ipv4.conf.eth0/100.rp_filter") == "/proc/sys/net/ipv4/conf/eth0.100/rp_filter"
+    assert kernel_keys.proc_path("net/core/rmem_max") == "/proc/sys/net/core/rmem_max"
 
 
 class Kernel:
@@ -185,7 +186,7 @@ class Kernel:
         self.key.parent.mkdir(parents=True)
         self.key.write_text("60\n")
         self.file = folder / "sysctl.d" / "x.conf"
-        monkeypatch.setattr(sysctl, "PROC", str(folder))
+        monkeypatch.setattr(kernel_keys, "PROC", str(folder))
 
     def run(self, check: bool = False, **args: Any) -> Any:
         full = filled(sysctl.SPEC, **dict({"name": "vm.swappiness", "value": "10", "sysctl_file": str(self.file)}, **args))
