@@ -115,6 +115,16 @@ def send(process: "subprocess.Popen[bytes]", number: int) -> None:
         os.killpg(process.pid, number)
 
 
+def started(pid: int) -> str:
+    """When a process began, in the kernel's ticks since boot: with it a number that is given again is told from the first. "" when there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return ""
+    return fields[19].decode() if len(fields) > 19 and fields[0] not in (b"Z", b"X") else ""
+
+
 def execute(argv: Sequence[str], stdin: bytes, timeout: Optional[float], env: Mapping[str, str], cwd: str, stopper: Stopper) -> Completed:
     """Run ``argv``; see System.run. ``timeout`` None means that only the step's own time limit counts."""
     stopper.check()

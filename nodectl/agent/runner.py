@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import traceback
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, Dict, List
 
-from nodectl.agent import catalogue
+from nodectl.agent import catalogue, jobs
 from nodectl.agent.contract import Args, Failed, State
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Change, Outcome
@@ -55,11 +56,15 @@ def _run(system: System, step: Step) -> Outcome:
     args, problems = validate(catalogue.spec(step.module), step.args)
     if problems:
         raise Failed(f"{step.module}: " + "; ".join(problem.message for problem in problems))
+    if step.background:
+        # What the job does it does with hands of its own: those of this step end with the step.
+        return jobs.start(system, step.timeout, lambda: run_step(System(step.environment), replace(step, background=False)))
     if hasattr(code, "act"):
         outcome: Outcome = code.act(system, args, step.check)
         return outcome
     outcome = _make_so(system, code, args, step)
     outcome.warnings += outcome.values.pop("warnings", [])  # how a state module warns: as a return value
+    outcome.facts.update(outcome.values.pop("ansible_facts", {}))
     return outcome
 
 

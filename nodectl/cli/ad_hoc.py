@@ -10,6 +10,7 @@ from typing import Any
 from nodectl.cli.loading import check_targets, inventory_secrets
 from nodectl.cli.options import Asked, read_options
 from nodectl.diagnostics.model import Collector
+from nodectl.engine.outside import output
 from nodectl.engine.run import RunResult, run_playbook
 from nodectl.inventory.load import load_inventory
 from nodectl.inventory.model import Inventory
@@ -37,7 +38,7 @@ def ask(
     """Runs the task on every host of ``pattern``; ``seen`` gets each event, masked. Raises Mistakes before any connection."""
     found = Collector()
     asked = read_options(given, found)
-    inventory = load_inventory(sources, found, asked.options.vault)
+    inventory = load_inventory(sources, found, asked.options.vault, output)
     check_targets(inventory, sources, pattern, asked.limit, found)
     found.stop_if_wrong()
     return _run(inventory, one_task(module, args, pattern, module), asked, seen)

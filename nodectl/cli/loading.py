@@ -12,6 +12,7 @@ from nodectl.engine import targets
 from nodectl.engine.catalogue import known
 from nodectl.engine.given_variables import check_given
 from nodectl.engine.options import Options
+from nodectl.engine.outside import output
 from nodectl.engine.preflight import preflight
 from nodectl.engine.runtime import Runtime
 from nodectl.inventory.load import add_playbook_folder, load_inventory
@@ -52,7 +53,7 @@ class NoConnections:
 
 def load(sources: Sequence[str], playbook: Path, options: Options, found: Collector) -> Loaded:
     """Inventory and playbook; what is wrong with either, and between them, goes into ``found``."""
-    inventory = load_inventory(sources, found, options.vault)
+    inventory = load_inventory(sources, found, options.vault, output)
     loaded = load_playbook(playbook, roles_path(playbook), known, found, options.vault)
     for folder in dict.fromkeys([playbook.parent, *(play.basedir for play in loaded.plays)]):
         add_playbook_folder(inventory, folder, found, options.vault)

@@ -311,6 +311,13 @@ CODES: Mapping[str, Code] = {
         "all:\n  vars:\n    network_floor: 300",
         "Write the quantity with its unit, for example `300 GB/s`, or what the message says was expected.",
     ),
+    "E316": Code(
+        "inventory program that gives no inventory",
+        "An executable file given as inventory is run with --list, and prints JSON: a mapping of groups with hosts, vars and children, and under `_meta` the "
+        "variables of the hosts. This one failed, did not end, or printed something else. No node was touched.",
+        "nodectl run site.yml -i cloud.py   # cloud.py ends with 1: token expired",
+        "Run it by hand with --list and see what it says.",
+    ),
     "E401": Code(
         "no such tag",
         "--tags or --skip-tags names a tag that no task has: nothing would run, or nothing would be left out. Where an include's file is "

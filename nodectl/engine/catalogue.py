@@ -52,7 +52,9 @@ ACTIONS: Mapping[str, Action] = {
     "wait_for_connection": Action(wait_for_connection.SPEC, wait_for_connection.run),
 }
 
-META_ACTIONS = ("flush_handlers", "noop", "end_host", "end_play", "end_batch", "end_role", "clear_facts", "clear_host_errors", "reset_connection")
+META_ACTIONS = (
+    "flush_handlers", "noop", "end_host", "end_play", "end_batch", "end_role", "clear_facts", "clear_host_errors", "refresh_inventory", "reset_connection",
+)
 
 # What the strategy does itself: no code of a module stands behind these names.
 STRUCTURE: Mapping[str, Spec] = {

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nodectl.diagnostics.model import Mistakes
+from nodectl.engine import background
 from nodectl.engine.actions.contract import ActionFailed, Context
 from nodectl.engine.actions.files import search_folders
 from nodectl.engine.catalogue import ACTIONS, known
@@ -144,10 +145,15 @@ class TaskRun:
             whole.inclusions += one.inclusions
             whole.strict = whole.strict or one.strict
             whole.origin = one.origin if one.status == "failed" else whole.origin
-            if one.strict:
+            if one.strict or self._breaks(one, variables):
                 break
         whole.result = of_loop(items, results)
         return whole
+
+    def _breaks(self, one: Item, variables: Variables) -> bool:
+        """loop_control.break_when, which sees the item's result."""
+        conditions = self._task.loop_control.break_when
+        return bool(conditions) and self._templar.holds(conditions, self._with_result(one, variables))
 
     def _loop_variables(self, entries: list[Any], index: int) -> dict[str, Any]:
         control, length = self._task.loop_control, len(entries)
@@ -157,7 +163,8 @@ class TaskRun:
         if control.extended:
             found["ansible_loop"] = {
                 "index": index + 1, "index0": index, "revindex": length - index, "revindex0": length - index - 1, "first": index == 0,
-                "last": index == length - 1, "length": length, "allitems": entries,
+                "last": index == length - 1, "length": length,
+                **({"allitems": entries} if control.all_items else {}),
                 **({"previtem": entries[index - 1]} if index else {}), **({"nextitem": entries[index + 1]} if index + 1 < length else {}),
             }
         return found
@@ -309,7 +316,9 @@ class TaskRun:
         try:
             action = ACTIONS.get(self._task.module)
             if action is None:
-                return self._elsewhere_alive(node).step(self._task.module, arguments.given)
+                return self._on_node(self._elsewhere_alive(node), arguments.given, variables)
+            if self._task.seconds and not node.settings.check:
+                raise ActionFailed(f"async cannot be used with {self._task.module}: half of it runs on the controller")
             context = Context(
                 self._host, self._task, variables, self._templar, self._elsewhere_alive(node), node.settings.check, node.settings.diff,
                 self._run.playbook_dir, self._run.loader.vars, self._run.wait, self._run.grow, frozenset(arguments.given), self._run.options.vault,
@@ -320,6 +329,14 @@ class TaskRun:
                 raise
             word = "unreachable" if isinstance(gone, Unreachable) else "lost"
             raise ActionFailed(f"{node.host} {'is' if word == 'unreachable' else 'was'} {word} while running for {self._host}: {gone.reason}") from None
+
+    def _on_node(self, node: RunNode, args: Mapping[str, Any], variables: Variables) -> Outcome:
+        """Check mode predicts what a job would do as it does for any other task."""
+        task = self._task
+        seconds = self._number(task.seconds, variables, 0.0)
+        if not seconds or node.settings.check:
+            return node.step(task.module, args)
+        return background.perform(self._run, node, task.module, args, seconds, self._number(task.poll, variables, background.POLL))
 
     def _elsewhere_alive(self, node: RunNode) -> RunNode:
         """Nothing is delegated to a node that is already known to be gone. Raises ActionFailed."""

@@ -13,6 +13,8 @@ from nodectl.lang.template_error import TemplateError
 if TYPE_CHECKING:
     from nodectl.engine.play import Batch
 
+# What is done once, whoever asks for it.
+_FOR_ALL = ("refresh_inventory", "clear_host_errors")
 Steer = Callable[["Batch", str, Group, Cursor], None]
 
 
@@ -23,7 +25,7 @@ def run_meta(batch: Batch, group: Group, cursors: dict[str, Cursor]) -> None:
     if action == "flush_handlers":
         _flush(batch, group, chosen, cursors)
         return
-    for host in chosen:
+    for host in chosen[:1] if action in _FOR_ALL else chosen:
         _STEER[action](batch, host, group, cursors[host])
 
 
@@ -78,6 +80,19 @@ def _clear_facts(batch: Batch, host: str, group: Group, cursor: Cursor) -> None:
     cursor.advance()
 
 
+def _clear_host_errors(batch: Batch, host: str, group: Group, cursor: Cursor) -> None:
+    """Hosts of the play that failed take part again in the next plays; this one goes on without them."""
+    for name in batch.scope.hosts:
+        batch.run.state(name).forgive()
+    cursor.advance()
+
+
+def _refresh_inventory(batch: Batch, host: str, group: Group, cursor: Cursor) -> None:
+    """Hosts of this play stay those it began with; the next ones see what the sources say now."""
+    batch.run.refresh_inventory()
+    cursor.advance()
+
+
 def _reset_connection(batch: Batch, host: str, group: Group, cursor: Cursor) -> None:
     variables = batch.run.variables.of_task(batch.scope, host, group.members[host])
     node_for(batch.run, batch.scope, group.task, variables, host).reset()
@@ -95,6 +110,7 @@ _STEER: Mapping[str, Steer] = {
     "end_play": _end_play,
     "end_role": _end_role,
     "clear_facts": _clear_facts,
-    "clear_host_errors": _noop,
+    "clear_host_errors": _clear_host_errors,
+    "refresh_inventory": _refresh_inventory,
     "reset_connection": _reset_connection,
 }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from nodectl.engine.runtime import PlayScope, Runtime
 from nodectl.engine.targets import BadTarget, become_of, needed_become, target_of
 from nodectl.lang.secrets import reveal
-from nodectl.lang.task import Become, Task
+from nodectl.lang.task import Become, Reach, Task
 from nodectl.lang.template_error import TemplateError
 from nodectl.transport.channel import BecomeTarget, Channel, Lost, Target
 from nodectl.wire.outcome import Outcome
@@ -47,26 +47,32 @@ class RunNode:
     def step(self, module: str, args: Mapping[str, Any], blobs: Mapping[str, BinaryIO] | None = None) -> Outcome:
         """Raises Unreachable or Lost. Secrets become plain here and nowhere earlier."""
         channel = self._run.connections.channel(self._target, self._become)
-        return self._send(channel, module, args, blobs, self.settings.check)
+        return self._send(channel, self._order(module, args, blobs, self.settings.check), blobs)
+
+    def launch(self, module: str, args: Mapping[str, Any], seconds: float) -> Outcome:
+        """The module as a job that goes on without the line, ended after ``seconds``. Raises Unreachable or Lost."""
+        channel = self._run.connections.channel(self._target, self._become)
+        return self._send(channel, replace(self._order(module, args, None, False), timeout=seconds, background=True), None)
 
     def login(self) -> dict[str, str]:
         """The agent passes SSH_CONNECTION on; asking for it changes nothing, so it is asked in check mode too."""
         channel = self._run.connections.channel(self._target, None)
         user = str(channel.facts.get("user") or self._target.user)
-        outcome = self._send(channel, "command", {"argv": ["printenv", "SSH_CONNECTION"]}, None, False)
+        outcome = self._send(channel, self._order("command", {"argv": ["printenv", "SSH_CONNECTION"]}, None, False), None)
         return {"user": user, "SSH_CONNECTION": str(outcome.values.get("stdout", "")).strip()}
 
-    def _send(self, channel: Channel, module: str, args: Mapping[str, Any], blobs: Mapping[str, BinaryIO] | None, check: bool) -> Outcome:
-        number = self._run.next_id()
+    def _order(self, module: str, args: Mapping[str, Any], blobs: Mapping[str, BinaryIO] | None, check: bool) -> Step:
+        number, settings = self._run.next_id(), self.settings
         names = {name: f"{number}-{name}" for name in blobs or {}}
-        settings = self.settings
-        step = Step(number, module, reveal(args), check, settings.diff, settings.timeout, dict(settings.environment), names)
+        return Step(number, module, reveal(args), check, settings.diff, settings.timeout, dict(settings.environment), names)
+
+    def _send(self, channel: Channel, step: Step, blobs: Mapping[str, BinaryIO] | None) -> Outcome:
         pending = channel.submit(step, blobs)
         try:
-            return pending.result(settings.timeout + GRACE)
+            return pending.result(self.settings.timeout + GRACE)
         except TimeoutError:
             self._run.connections.reset(self.host)
-            raise Lost(f"{module} did not end within {settings.timeout:g} s, and the agent did not end it either") from None
+            raise Lost(f"{step.module} did not end within {self.settings.timeout:g} s, and the agent did not end it either") from None
 
     def fresh(self) -> Channel:
         return self._run.connections.fresh(self._target, self._become)
@@ -81,7 +87,8 @@ def node_for(run: Runtime, scope: PlayScope, task: Task, variables: Mapping[str,
     place = str(delegate) if delegate else host
     own = variables if place == host else run.variables.of_host(place)
     connection = run.variables.lazily(own)
-    target = target_of(place, connection, remote_user=run.options.remote_user, private_key=run.options.private_key)
+    reach = Reach(*(run.templar.render(part, variables) for part in (task.reach.connection, task.reach.user, task.reach.port)))
+    target = target_of(place, connection, reach=reach, remote_user=run.options.remote_user, private_key=run.options.private_key)
     become = become_of(_rendered(run, task.become, variables), _rendered(run, scope.play.become, variables), connection, run.options)
     run.masker.remember([password for password in (target.password, become.password if become else None) if password])
     return RunNode(run, place, target, become, _settings(run, scope, task, variables))

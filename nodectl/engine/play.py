@@ -50,7 +50,7 @@ class Batch:
         self._free = scope.play.strategy != "linear"
         self._thread = threading.get_ident()
         args = {"gather_subset": list(scope.play.gather_subset)} if scope.play.gather_subset else {}
-        self._facts = Task("setup", args, scope.play.origin, name="Gathering Facts", tags=frozenset(["always"]))
+        self._facts = Task("setup", args, scope.play.origin, name="Gathering Facts", tags=frozenset(["always"]), reach=scope.play.reach)
 
     # -- the way through
 

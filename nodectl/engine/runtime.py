@@ -16,9 +16,11 @@ from nodectl.engine.cursor import RolesRun
 from nodectl.engine.handlers import HandlerTable
 from nodectl.engine.masking import Masker
 from nodectl.engine.options import Options
+from nodectl.engine.outside import output
 from nodectl.engine.owed import Owed
 from nodectl.engine.state import HostState
 from nodectl.engine.variables import PlayVariables, Variables
+from nodectl.inventory.load import add_playbook_folder, load_inventory
 from nodectl.inventory.model import Inventory
 from nodectl.inventory.secret_names import secret_texts
 from nodectl.lang.load import LoadedRole, LoadedTasks, load_role, load_tasks, load_vars_file
@@ -94,11 +96,15 @@ def _masker(inventory: Inventory, options: Options) -> Masker:
     """Knows from the start what is typed as a secret, and the passwords that an inventory holds in clear."""
     masker = Masker()
     masker.remember_secrets([options.become_password, dict(options.extra_vars), options.vault.opened])
+    _remember(masker, inventory)
+    return masker
+
+
+def _remember(masker: Masker, inventory: Inventory) -> None:
     for host in inventory.names():
         variables = inventory.variables(host)
         masker.remember_secrets(variables)
         masker.remember([variables[name] for name in PASSWORDS if name in variables and not has_template(str(variables[name]))])
-    return masker
 
 
 class Runtime:
@@ -142,6 +148,21 @@ class Runtime:
             self.variables.forget()
             self.grown = self.grown or changed
         return changed
+
+    def refresh_inventory(self) -> None:
+        """Read the sources anew. What is seen changes from the next task on. Raises Mistakes, and then keeps what was there."""
+        found = Collector()
+        fresh = load_inventory(self.inventory.sources, found, self.options.vault, output)
+        for folder in self.inventory.playbooks:
+            add_playbook_folder(fresh, folder, found, self.options.vault)
+        found.stop_if_wrong()
+        with self._growing:
+            _remember(self.masker, fresh)
+            self.inventory.take(fresh)
+            for name in fresh.names():
+                self.state(name)
+            self.variables.forget()
+            self.grown = True
 
     def next_id(self) -> int:
         return next(self._ids)

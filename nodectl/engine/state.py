@@ -35,6 +35,11 @@ class HostState:
         """No task may run here any more, in this play or a later one (``benched``: the failure budget of a play took it out)."""
         return self.status in ("failed", "unreachable", "lost") or self.benched
 
+    def forgive(self) -> None:
+        """meta clear_host_errors: the host may take part again."""
+        if self.gone:
+            self.status, self.benched = "ok", False
+
     def learn(self, facts: dict[str, Any]) -> None:
         """Take facts as Ansible does: `ansible_x` and `ansible_facts.x` are the same value. A fact of another name stays what it is."""
         if facts:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import getpass
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from nodectl.engine.options import Options
-from nodectl.lang.task import Become
+from nodectl.lang.loading import CONNECTIONS, plain_connection
+from nodectl.lang.task import Become, Reach
 from nodectl.transport.channel import BecomeTarget, Target
 from nodectl.transport.ssh_options import parse_common_args
 from nodectl.wire.params import Param, Wrong, convert
 from nodectl.wire.secret import Secret
 
 SSH_PORT = 22
+NOT_SAID = Reach()
+# Words of become_flags that nodectl gives sudo itself: how it asks for a password, and whose home it takes.
+_OWN_FLAGS = frozenset(["-H", "-S", "-n"])
 LOCAL_NAMES = frozenset(["localhost", "127.0.0.1", "::1"])
 _FLAG = Param(type="bool")
 _PORT = Param(type="int")
@@ -31,19 +36,20 @@ NAMES = frozenset([
 ])  # fmt: skip
 
 
-def target_of(host: str, variables: Mapping[str, Any], *, remote_user: str = "", private_key: str = "") -> Target:
-    """How to reach ``host``. ``variables`` are rendered; inventory variables win over the command line's user and key, as in Ansible.
+def target_of(host: str, variables: Mapping[str, Any], *, reach: Reach = NOT_SAID, remote_user: str = "", private_key: str = "") -> Target:
+    """How to reach ``host``. ``variables`` and ``reach`` are rendered; as in Ansible variables win over keywords, and those over the command line.
 
     Raises BadTarget.
     """
-    connection = str(variables.get("ansible_connection") or ("local" if host in LOCAL_NAMES and "ansible_host" not in variables else "ssh"))
-    if connection not in ("ssh", "local", "smart", "paramiko", "paramiko_ssh"):
+    local = "local" if host in LOCAL_NAMES and "ansible_host" not in variables else None
+    connection = plain_connection(str(_first(variables.get("ansible_connection"), local, reach.connection, "ssh")))
+    if connection not in CONNECTIONS:
         raise BadTarget(f"{host}: ansible_connection is {connection!r}; nodectl knows ssh and local")
     return Target(
         host=host,
         address=str(variables.get("ansible_host") or variables.get("ansible_ssh_host") or host),
-        port=_port(host, variables),
-        user=str(variables.get("ansible_user") or variables.get("ansible_ssh_user") or remote_user),
+        port=_port(host, variables, reach.port),
+        user=str(_first(variables.get("ansible_user"), variables.get("ansible_ssh_user"), reach.user, remote_user, "")),
         connection="local" if connection == "local" else "ssh",
         key_file=str(variables.get("ansible_ssh_private_key_file") or variables.get("ansible_private_key_file") or private_key),
         password=_secret(variables, "ansible_password", "ansible_ssh_pass", "ansible_ssh_password"),
@@ -62,7 +68,15 @@ def become_of(task_become: Become, play_become: Become, variables: Mapping[str, 
     if method != "sudo":
         raise BadTarget(f"become_method is {method!r}; nodectl knows sudo")
     password = _secret(variables, "ansible_become_password", "ansible_become_pass", "ansible_sudo_pass")
-    return BecomeTarget(str(user), "sudo", password or options.become_password)
+    flags = _first(variables.get("ansible_become_flags"), task_become.flags, play_become.flags) or ""
+    return BecomeTarget(str(user), "sudo", password or options.become_password, _flags(str(flags)))
+
+
+def _flags(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(word for word in shlex.split(text) if word not in _OWN_FLAGS)
+    except ValueError as error:
+        raise BadTarget(f"become_flags cannot be read: {error}") from None
 
 
 def needed_become(target: Target, become: BecomeTarget | None) -> BecomeTarget | None:
@@ -92,8 +106,8 @@ def _ssh_options(host: str, variables: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _port(host: str, variables: Mapping[str, Any]) -> int:
-    said = _first(variables.get("ansible_port"), variables.get("ansible_ssh_port"), SSH_PORT)
+def _port(host: str, variables: Mapping[str, Any], keyword: Any) -> int:
+    said = _first(variables.get("ansible_port"), variables.get("ansible_ssh_port"), keyword, SSH_PORT)
     try:
         port = int(convert(_PORT, said))
     except Wrong as wrong:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nodectl.diagnostics.model import Collector
-from nodectl.inventory import ini_source, yaml_source
+from nodectl.inventory import ini_source, program_source, yaml_source
 from nodectl.inventory.build import Builder
 from nodectl.inventory.model import COMMAND_LINE, Inventory, Layer, VarsFolder
+from nodectl.inventory.program_source import Run, is_program, refused
 from nodectl.inventory.tiers import check_variable
 from nodectl.lang.document import Map
 from nodectl.lang.fields import Checker
@@ -22,8 +23,11 @@ _SKIPPED_ENDINGS = ("~", ".orig", ".bak", ".cfg", ".retry", ".pyc", ".pyo", ".sw
 _VARS_FOLDERS = ("group_vars", "host_vars")
 
 
-def load_inventory(sources: Sequence[str], found: Collector, vault: Vault = NO_PASSWORDS) -> Inventory:
-    """All sources as one inventory, later ones over earlier ones. Mistakes are in ``found``; what could be read is returned."""
+def load_inventory(sources: Sequence[str], found: Collector, vault: Vault = NO_PASSWORDS, run: Run = refused) -> Inventory:
+    """All sources as one inventory, later ones over earlier ones. Mistakes are in ``found``; what could be read is returned.
+
+    ``run`` runs an inventory program and gives what it prints; reading files is all that this room does itself.
+    """
     inventory = Inventory()
     builder = Builder(inventory, found, vault)
     for source in sources:
@@ -32,7 +36,7 @@ def load_inventory(sources: Sequence[str], found: Collector, vault: Vault = NO_P
             inventory.sources.append(source)
         else:
             inventory.sources.append(str(Path(source).absolute()))
-            _path(Path(source), builder)
+            _path(Path(source), builder, run)
     builder.finish()
     for folder in _beside(sources):
         inventory.folders.append(_vars_folder(folder, found, vault))
@@ -61,20 +65,19 @@ def _names(source: str, builder: Builder) -> None:
         column += len(name) + 1
 
 
-def _path(path: Path, builder: Builder) -> None:
+def _path(path: Path, builder: Builder, run: Run) -> None:
     if os.path.isdir(path):
         files = sorted(entry for entry in path.iterdir() if entry.name not in _VARS_FOLDERS and not entry.name.startswith("."))
         for entry in files:
             if not entry.name.endswith(_SKIPPED_ENDINGS):
-                _path(entry, builder)
+                _path(entry, builder, run)
     elif not os.path.exists(path):
         builder.found.error("E109", f"inventory {path} does not exist", None, help="give a file, a folder, or names with a comma: 'n1,n2,'")
-    elif path.suffix in YAML_ENDINGS:
-        yaml_source.read(path, builder)
-    elif path.suffix == ".toml" or os.access(path, os.X_OK):
-        kind = "TOML" if path.suffix == ".toml" else "a program"
-        builder.found.error("E301", f"{path} is {kind}", Origin(str(path), 1, 1), help="nodectl reads YAML and INI inventories")
-    elif _looks_like_yaml(path):
+    elif path.suffix == ".toml":
+        builder.found.error("E301", f"{path} is TOML", Origin(str(path), 1, 1), help="nodectl reads YAML and INI, and runs programs that print JSON")
+    elif is_program(path):
+        program_source.read(path, builder, run)
+    elif path.suffix in YAML_ENDINGS or _looks_like_yaml(path):
         yaml_source.read(path, builder)
     else:
         ini_source.read(path, builder)

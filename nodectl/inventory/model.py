@@ -134,6 +134,10 @@ class Inventory:
             self._put(parent, children=[name for name in groups if name != parent])
         return before != self._shape()
 
+    def take(self, other: Inventory) -> None:
+        """What another reading of the same sources found, in place of what is here; grown hosts are gone. In one step for who reads meanwhile."""
+        self.__dict__.update(other.__dict__)
+
     def _leave_ungrouped(self, host: Host) -> None:
         self.hosts = {**self.hosts, host.name: replace(host, groups=[name for name in host.groups if name != "ungrouped"])}
         rest = self.groups["ungrouped"]

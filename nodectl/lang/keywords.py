@@ -8,10 +8,12 @@ from collections.abc import Mapping
 SHARED = (
     "name", "when", "tags", "vars", "become", "become_user", "become_method", "become_flags", "environment", "ignore_errors",
     "ignore_unreachable", "no_log", "delegate_to", "delegate_facts", "run_once", "any_errors_fatal", "check_mode", "diff", "timeout", "notify", "connection",
+    "remote_user", "port",
     "collections", "module_defaults", "throttle",
 )  # fmt: skip
 TASK = (
     *SHARED, "args", "action", "local_action", "loop", "loop_control", "register", "changed_when", "failed_when", "until", "retries", "delay", "listen",
+    "async", "poll",
 )  # fmt: skip
 BLOCK = (*SHARED, "block", "rescue", "always")
 ROLE = (*SHARED, "role")
@@ -19,10 +21,10 @@ IMPORT_PLAYBOOK = ("import_playbook", "name", "when", "tags", "vars")
 PLAY = (
     "name", "hosts", "gather_facts", "gather_subset", "become", "become_user", "become_method", "become_flags", "vars", "vars_files", "roles", "tasks",
     "pre_tasks", "post_tasks", "handlers", "tags", "serial", "strategy", "max_fail_percentage", "any_errors_fatal", "force_handlers", "environment",
-    "ignore_errors", "ignore_unreachable", "no_log", "check_mode", "diff", "timeout", "run_once", "connection", "collections", "order", "module_defaults",
-    "throttle", "vars_prompt",
+    "ignore_errors", "ignore_unreachable", "no_log", "check_mode", "diff", "timeout", "run_once", "connection", "remote_user", "port",
+    "collections", "order", "module_defaults", "throttle", "vars_prompt",
 )  # fmt: skip
-LOOP_CONTROL = ("loop_var", "index_var", "label", "pause", "extended", "extended_allitems")
+LOOP_CONTROL = ("loop_var", "index_var", "label", "pause", "extended", "extended_allitems", "break_when")
 SECTIONS = ("pre_tasks", "roles", "tasks", "post_tasks")
 STRATEGIES = ("linear", "free", "host_pinned")
 ORDERS = ("inventory", "reverse_inventory", "sorted", "reverse_sorted", "shuffle")
@@ -30,20 +32,15 @@ PROMPT = ("name", "prompt", "default", "private", "confirm", "unsafe")
 
 # Words of Ansible that nodectl does not do: silently leaving them out would change what a playbook means.
 REFUSED: Mapping[str, str] = {
-    "async": "long jobs may simply run: nodectl keeps the line to the node alive; give `timeout` to bound them",
-    "poll": "it belongs to async, which nodectl does not need",
     "debugger": "run with -v, or with --start-at-task",
-    "remote_user": "set ansible_user in the inventory",
-    "port": "set ansible_port in the inventory",
     "become_exe": "nodectl runs sudo from its fixed PATH",
     "gather_timeout": "facts are bounded by nodectl itself",
     "fact_path": "local facts are read from /etc/ansible/facts.d",
     "include": "write include_tasks or import_tasks",
-    "break_when": "filter the list with `| select` before the loop",
 }  # fmt: skip
 
 # Whose modules are known without their collection's name.
-PREFIXES = ("ansible.builtin.", "ansible.legacy.", "ansible.posix.", "community.general.", "nodectl.")
+PREFIXES = ("ansible.builtin.", "ansible.legacy.", "ansible.posix.", "community.general.", "community.crypto.", "nodectl.")
 STATIC = ("import_tasks", "import_role")
 DYNAMIC = ("include_tasks", "include_role")
 # For "did you mean": names of modules that people write; the catalogue of the engine decides what exists.

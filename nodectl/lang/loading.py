@@ -5,14 +5,18 @@ from __future__ import annotations
 import os.path
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from nodectl.lang.arguments import Known as Known
 from nodectl.lang.arguments import module_defaults
 from nodectl.lang.fields import Checker, Fields, is_template
 from nodectl.lang.role import Role
-from nodectl.lang.task import Become, Inherited, Task, Template
+from nodectl.lang.task import Become, Inherited, Reach, Task, Template
 from nodectl.wire.origin import Origin
+
+_Keywords = TypeVar("_Keywords", Become, Reach)
+# The ways to a node: paramiko is a client for ssh as well.
+CONNECTIONS = ("ssh", "local", "smart", "paramiko", "paramiko_ssh")
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,8 @@ def inherit(outer: Inherited, fields: Fields, loading: Loading, variables: dict[
         when=outer.when + fields.conditions("when"),
         tags=outer.tags | fields.words("tags"),
         scope=outer.scope + ((variables,) if variables else ()),
-        become=_become(outer.become, fields.become()),
+        become=_over(outer.become, fields.become()),
+        reach=_over(outer.reach, _reach(fields)),
         environment=outer.environment + fields.environment(),
         notify=outer.notify + notify,
         ignore_errors=or_outer(fields.flag("ignore_errors"), outer.ignore_errors),
@@ -93,14 +98,25 @@ def inherit(outer: Inherited, fields: Fields, loading: Loading, variables: dict[
     )
 
 
-def connection(fields: Fields) -> dict[str, Template]:
-    """`connection: local` as the variable it stands for."""
-    value = fields.text("connection")
-    if not value or value in ("ssh", "smart"):
-        return {}
-    if value != "local":
+def _reach(fields: Fields) -> Reach:
+    port = fields.template("port")
+    if port is not None and not is_template(port) and (isinstance(port, bool) or not str(port).isdecimal() or not 0 < int(port) < 65536):
+        fields.wrong("port", "a number from 1 to 65535")
+        port = None
+    return Reach(_connection(fields), fields.text("remote_user") or None, port)
+
+
+def _connection(fields: Fields) -> Template:
+    value = fields.text("connection") or None
+    if value is not None and not is_template(value) and plain_connection(value) not in CONNECTIONS:
         fields.check.error("E209", f"connection '{value}' is not known", fields.at("connection"), "expected ssh or local")
-    return {"ansible_connection": value}
+        return None
+    return value
+
+
+def plain_connection(name: str) -> str:
+    """The name of a connection without its collection."""
+    return name.removeprefix("ansible.builtin.").removeprefix("ansible.legacy.")
 
 
 def _throttle(fields: Fields) -> Template:
@@ -111,6 +127,6 @@ def _throttle(fields: Fields) -> Template:
     return value
 
 
-def _become(outer: Become, inner: Become) -> Become:
-    pairs = {name: getattr(inner, name) if getattr(inner, name) is not None else getattr(outer, name) for name in ("enabled", "user", "method", "flags")}
-    return Become(**pairs)
+def _over(outer: _Keywords, inner: _Keywords) -> _Keywords:
+    """Each value of the inner level, where it says one."""
+    return replace(outer, **{name: value for name, value in vars(inner).items() if value is not None})

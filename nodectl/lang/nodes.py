@@ -12,7 +12,7 @@ from nodectl.lang.argument_specs import check_literal, options_of
 from nodectl.lang.arguments import Call, find_call
 from nodectl.lang.document import Map, Seq, bare
 from nodectl.lang.fields import Fields, is_template, kind_of, looked_in, nearest, variables_of
-from nodectl.lang.loading import Loading, Where, connection, inherit
+from nodectl.lang.loading import Loading, Where, inherit
 from nodectl.lang.role import Role, Use
 from nodectl.lang.roles import RoleFiles, RoleSource, find_file, find_role, missing_role, read_role
 from nodectl.lang.task import Block, Inherited, LoopControl, Node, Task
@@ -20,6 +20,8 @@ from nodectl.wire.origin import Origin
 
 # An include or import of a role is another use than the same role in `roles:`.
 INCLUDED = Use(Path(), (), {}, included=True)
+# What steers the run itself: nothing of it could go on in the background.
+STRUCTURE = (*keywords.STATIC, *keywords.DYNAMIC, "meta")
 # Keywords of a task that are false where nobody said anything.
 _SWITCHES = ("ignore_errors", "ignore_unreachable", "no_log", "run_once", "any_errors_fatal", "delegate_facts")
 # Modules that read a file of the controller: the parameter that names it, and the folder of a role where it is.
@@ -78,7 +80,7 @@ def _block(fields: Fields, where: Where, loading: Loading) -> Block:
         loading.checker.error("E219", "a block cannot be a handler", fields.start, "expected a task")
     if "block" not in fields:
         loading.checker.error("E219", "rescue and always need a block", fields.start, "no block here")
-    inside = replace(where, inherited=inherit(where.inherited, fields, loading, {**connection(fields), **fields.variables()}))
+    inside = replace(where, inherited=inherit(where.inherited, fields, loading, fields.variables()))
     parts = {part: tuple(node_list(fields.map.get(part), fields.at(part), inside, loading)) for part in ("block", "rescue", "always")}
     return Block(parts["block"], parts["rescue"], parts["always"], fields.start, fields.text("name"))
 
@@ -102,13 +104,15 @@ def _task(fields: Fields, where: Where, loading: Loading) -> tuple[Task | None, 
         loop_kind=kind,
         loop_control=_loop_control(fields),
         register=fields.name("register"),
-        vars={**connection(fields), **fields.variables()},
+        vars=fields.variables(),
         changed_when=fields.conditions("changed_when") if "changed_when" in fields else None,
         failed_when=fields.conditions("failed_when") if "failed_when" in fields else None,
         listen=_listen(fields, where),
         until=fields.conditions("until"),
         retries=fields.template("retries"),
         delay=fields.template("delay"),
+        seconds=_seconds("async", call, fields),
+        poll=_seconds("poll", call, fields),
         apply_tags=apply.tags - where.inherited.tags if apply else frozenset(),
         inherited=apply,
         **_given(outer),
@@ -124,6 +128,18 @@ def _given(outer: Inherited) -> dict[str, Any]:
     for name in _SWITCHES:
         values[name] = False if values[name] is None else values[name]
     return values
+
+
+def _seconds(key: str, call: Call | None, fields: Fields) -> Any:
+    """async and poll: a number of seconds, for what runs on the node."""
+    value = fields.template(key)
+    if value is not None and not is_template(value) and (isinstance(value, bool) or not str(value).isdecimal()):
+        fields.wrong(key, "a number of seconds")
+        return None
+    if value and call is not None and (call.module in STRUCTURE):
+        message = f"'{key}' cannot be used with {call.module}"
+        fields.check.error("E209", message, fields.key_at(key), "nothing runs on the node here", "give it to the tasks inside")
+    return value
 
 
 def _apply(call: Call | None, where: Where, loading: Loading) -> Inherited | None:
@@ -181,8 +197,9 @@ def _loop_control(fields: Fields) -> LoopControl:
     if isinstance(pause, bool) or not isinstance(pause, (int, float)):
         inner.wrong("pause", "a number of seconds")
         pause = 0.0
-    extended = bool(inner.fixed_flag("extended"))
-    return LoopControl(inner.name("loop_var") or "item", inner.name("index_var"), inner.template("label"), float(pause), extended)
+    extended, all_items = bool(inner.fixed_flag("extended")), inner.fixed_flag("extended_allitems") is not False
+    names = inner.name("loop_var") or "item", inner.name("index_var")
+    return LoopControl(*names, inner.template("label"), float(pause), extended, all_items, inner.conditions("break_when"))
 
 
 def _no_loop(task: Task, call: Call, loading: Loading) -> None:
@@ -334,7 +351,7 @@ def role_entry(value: Any, at: Origin, where: Where, loading: Loading, parent: R
             loading.checker.error("E217", f"'{word}' is not supported by nodectl", fields.key_at(word), "not supported", keywords.REFUSED[word])
         else:
             extra[word], extra.key_at[word], extra.value_at[word] = value[word], value.key_at[word], value.value_at[word]
-    inside = replace(where, inherited=inherit(where.inherited, fields, loading, {**connection(fields), **fields.variables()}))
+    inside = replace(where, inherited=inherit(where.inherited, fields, loading, fields.variables()))
     own = Use(Path(), (), {}, _plain(value, "when"), fields.words("tags"), bare(value.get("vars")) or {})
     return bring_role(name, extra, fields.at(key), inside, loading, parent=parent, use=own)
 

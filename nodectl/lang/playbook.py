@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nodectl.lang.task import Become, Node, Task, Template, tasks_of
+from nodectl.lang.task import Become, Node, Reach, Task, Template, tasks_of
 from nodectl.wire.origin import Origin
 
 
@@ -47,6 +47,7 @@ class Play:
     gather_facts: bool | None = None
     gather_subset: tuple[str, ...] = ()
     become: Become = Become()
+    reach: Reach = Reach()
     strategy: str = "linear"
     serial: tuple[Any, ...] = ()
     max_fail_percentage: Template = None

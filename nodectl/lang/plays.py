@@ -11,7 +11,7 @@ from typing import Any
 from nodectl.lang import keywords
 from nodectl.lang.document import Map, Seq, bare
 from nodectl.lang.fields import Checker, Fields, is_template, kind_of, looked_in, nearest
-from nodectl.lang.loading import Known, Loading, Where, connection, inherit
+from nodectl.lang.loading import Known, Loading, Where, inherit
 from nodectl.lang.nodes import node_list, only_tasks, role_entry
 from nodectl.lang.playbook import Play, Prompt, Section
 from nodectl.lang.task import Become, Inherited, Node, Task
@@ -94,11 +94,12 @@ class Books:
             sections=tuple(section for section in sections if section.nodes),
             handlers=handlers,
             basedir=path.parent,
-            vars={**connection(fields), **fields.variables(), **outer.vars},
+            vars={**fields.variables(), **outer.vars},
             vars_files=self._vars_files(fields, path),
             gather_facts=fields.fixed_flag("gather_facts"),
             gather_subset=fields.texts("gather_subset"),
             become=Become(inherited.become.enabled, inherited.become.user, inherited.become.method, inherited.become.flags),
+            reach=inherited.reach,
             strategy=self._strategy(fields),
             serial=self._serial(fields),
             max_fail_percentage=fields.template("max_fail_percentage"),

@@ -23,6 +23,8 @@ class LoopControl:
     label: Template = None
     pause: float = 0.0
     extended: bool = False
+    all_items: bool = True
+    break_when: tuple[Template, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,15 @@ class Become:
 
 
 @dataclass(frozen=True)
+class Reach:
+    """The keywords connection, remote_user and port: they say how a host is reached where its variables do not."""
+
+    connection: Template = None
+    user: Template = None
+    port: Template = None
+
+
+@dataclass(frozen=True)
 class Inherited:
     """What a play, a block, a role or an import gives to the tasks inside it. None means not said at this level."""
 
@@ -43,6 +54,7 @@ class Inherited:
     tags: frozenset[str] = frozenset()
     scope: tuple[dict[str, Template], ...] = ()
     become: Become = Become()
+    reach: Reach = Reach()
     environment: tuple[Template, ...] = ()
     notify: tuple[Template, ...] = ()
     ignore_errors: Template = None
@@ -66,6 +78,7 @@ class Task:
     ``origin`` is the place of the task's first key; ``origins`` maps "args.NAME" and keyword names to theirs.
     ``loop`` is None, or the list/template to loop over; ``loop_kind`` is "loop" or the with_ lookup ("items", "dict", …).
     ``inherited`` is set on include_tasks and include_role only: what the tasks they bring get from the blocks around.
+    ``seconds`` is `async`: run apart from the line to the node, for so long at most; ``poll`` is how often it is asked about.
     ``module_defaults`` are those around the task, outermost first; they are in ``args`` already. ``listen`` is only set on handlers.
     ``scope`` are the variables of enclosing blocks, imports and includes, outermost first.
     """
@@ -85,6 +98,7 @@ class Task:
     vars: dict[str, Template] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
     become: Become = Become()
+    reach: Reach = Reach()
     environment: tuple[Template, ...] = ()
     ignore_errors: Template = False
     ignore_unreachable: Template = False
@@ -95,6 +109,8 @@ class Task:
     until: tuple[Template, ...] = ()
     retries: Template = None
     delay: Template = None
+    seconds: Template = None
+    poll: Template = None
     delegate_to: Template = None
     run_once: bool = False
     check_mode: Template = None

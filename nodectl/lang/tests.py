@@ -13,6 +13,7 @@ from jinja2 import Undefined
 from jinja2.tests import TESTS as JINJA
 
 from nodectl.lang.undefined import Broken, Missing
+from nodectl.lang.vault import MAGIC, is_encrypted
 from nodectl.lang.versions import compare
 
 
@@ -43,6 +44,21 @@ def skipped(result: Any) -> bool:
 
 def unreachable(result: Any) -> bool:
     return bool(_result(result, "unreachable").get("unreachable", False))
+
+
+def _begun(result: Any, key: str) -> bool:
+    """A task without `async` has both begun and ended, as in Ansible."""
+    return bool(_result(result, key).get(key, True))
+
+
+def timed_out(result: Any) -> bool:
+    late = _result(result, "timedout").get("timedout")
+    return isinstance(late, Mapping) and bool(late.get("period"))
+
+
+def vaulted_file(path: Any) -> bool:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return is_encrypted(file.read(len(MAGIC) + 1))
 
 
 def regex(value: Any = "", pattern: str = "", ignorecase: bool = False, multiline: bool = False, match_type: str = "search") -> bool:
@@ -135,12 +151,13 @@ def _strict(test: Callable[..., bool]) -> Callable[..., bool]:
 def _table() -> dict[str, Callable[..., bool]]:
     strict: dict[str, Callable[..., bool]] = {
         "failed": failed, "failure": failed, "succeeded": succeeded, "success": succeeded, "successful": succeeded,
+        "started": functools.partial(_begun, key="started"), "finished": functools.partial(_begun, key="finished"), "timedout": timed_out,
         "changed": changed, "change": changed, "skipped": skipped, "skip": skipped,
         "unreachable": unreachable, "reachable": lambda value: not unreachable(value),
         "regex": regex, "match": match, "search": search, "version": version, "version_compare": version,
         "truthy": truthy, "falsy": falsy, "contains": contains,
         "subset": subset, "issubset": subset, "superset": superset, "issuperset": superset,
-        "uri": uri, "url": url, "urn": lambda value: uri(value, ["urn"]), "vault_encrypted": lambda value: False,
+        "uri": uri, "url": url, "urn": lambda value: uri(value, ["urn"]), "vault_encrypted": lambda value: False, "vaulted_file": vaulted_file,
         **_FILES,
         "all": all, "any": any, "nan": lambda value: value != value, "isnan": lambda value: value != value,
     }  # fmt: skip

@@ -84,7 +84,7 @@ class Pool(Connections):
         with node.lock:
             if node.lost:
                 raise Lost(f"{target.host} was lost before: {node.lost.reason}", node.lost.hint)
-            key = (_identity(target), f"{become.method}:{become.user}" if become else "")
+            key = (_identity(target), " ".join([become.method, become.user, *become.flags]) if become else "")
             found = node.channels.get(key)
             if found is None or not found.alive:
                 found = node.channels[key] = self._open(node, target, become)

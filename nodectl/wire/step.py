@@ -13,6 +13,7 @@ class Step:
     ``timeout`` is in seconds; at its end the agent ends the step's process group and reports a failure.
     ``blobs`` maps a name to the id of bytes sent before in blob frames.
     ``needs`` is the id of a step sent before: if that one failed, this one is not run.
+    ``background``: answer as soon as the step has begun, and let it go on when the line ends (`async`).
     """
 
     id: int
@@ -24,6 +25,7 @@ class Step:
     environment: Dict[str, str] = field(default_factory=dict)
     blobs: Dict[str, str] = field(default_factory=dict)
     needs: Optional[int] = None
+    background: bool = False
 
     def to_json(self) -> Dict[str, Any]:
         return dict(vars(self))

@@ -8,7 +8,7 @@ import pytest
 
 from nodectl.engine.options import Options
 from nodectl.engine.targets import BadTarget, become_of, needed_become, target_of
-from nodectl.lang.task import Become
+from nodectl.lang.task import Become, Reach
 from nodectl.transport.channel import BecomeTarget, Target
 from nodectl.wire.secret import Secret
 
@@ -58,6 +58,8 @@ BECOMES: list[tuple[Become, Become, dict[str, Any], Options, BecomeTarget | None
     (Become(user="db"), Become(True, "app"), {}, Options(), BecomeTarget("db")),
     (Become(False), Become(True), {}, Options(become=True), None),
     (Become(True), NO, {"ansible_become": "no"}, Options(), None),
+    (Become(True, flags="-H -S -n -E"), NO, {}, Options(), BecomeTarget("root", flags=("-E",))),
+    (Become(True, flags="-E"), NO, {"ansible_become_flags": "-i"}, Options(), BecomeTarget("root", flags=("-i",))),
     (NO, NO, {}, Options(become=True, become_user="x", become_password=Secret("p")), BecomeTarget("x", password=Secret("p"))),
     (Become(True), NO, {"ansible_become_password": "q", "ansible_become_user": "y"}, Options(become_password=Secret("p")), BecomeTarget("y", password=Secret("q"))),
 ]
@@ -68,7 +70,7 @@ def test_become(task: Become, play: Become, variables: dict[str, Any], options: 
     assert become_of(task, play, variables, options) == expected
 
 
-@pytest.mark.parametrize(("task", "said"), [(Become(True, method="su"), "su"), (Become("perhaps"), "true or false")])
+@pytest.mark.parametrize(("task", "said"), [(Become(True, method="su"), "su"), (Become("perhaps"), "true or false"), (Become(True, flags="'"), "become_flags")])
 def test_become_refuses(task: Become, said: str) -> None:
     with pytest.raises(BadTarget, match=said):
         become_of(task, NO, {}, Options())
@@ -79,3 +81,17 @@ def test_become_is_left_out_for_the_user_one_already_is() -> None:
     assert needed_become(Target("n", "n", user="root"), root) is None
     assert needed_become(Target("n", "n", user="ops"), root) is root
     assert needed_become(Target("n", "n"), root) is root
+
+
+REACHES = [
+    ({}, Reach(user="k", port=2222, connection="local"), ("k", 2222, "local")),
+    ({"ansible_user": "v", "ansible_port": 1, "ansible_connection": "ssh"}, Reach("local", "k", 2222), ("v", 1, "ssh")),
+    ({}, Reach(), ("cli", 22, "ssh")),
+    ({}, Reach("ansible.builtin.ssh"), ("cli", 22, "ssh")),
+]
+
+
+@pytest.mark.parametrize(("variables", "reach", "expected"), REACHES)
+def test_variables_win_over_keywords_and_those_over_the_command_line(variables: dict[str, Any], reach: Reach, expected: tuple[Any, ...]) -> None:
+    target = target_of("n1", variables, reach=reach, remote_user="cli")
+    assert (target.user, target.port, target.connection) == expected

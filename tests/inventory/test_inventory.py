@@ -184,8 +184,8 @@ def test_what_is_no_inventory(tmp_path: Path) -> None:
     (tmp_path / "group_vars").mkdir()
     (tmp_path / "group_vars/all.yml").write_text("- 1\n")
     _, found = load(program, tmp_path / "hosts.toml", tmp_path / "absent.yaml")
-    assert [one.code for one in found] == ["E301", "E301", "E109", "E301"]
-    assert "is a program" in next(iter(found)).message
+    assert [one.code for one in found] == ["E316", "E301", "E109", "E301"]
+    assert "none is run here" in next(iter(found)).message
 
 
 def test_a_big_inventory_loads_quickly(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ RIGHT: dict[str, Any] = {
     "pre_tasks": [], "post_tasks": [], "handlers": [], "serial": 1, "strategy": "free", "max_fail_percentage": 10, "force_handlers": True,
     "order": "inventory", "role": "r", "block": [{"debug": None}], "rescue": [{"debug": None}], "always": [{"debug": None}], "listen": "t",
     "action": "debug", "local_action": "debug", "throttle": 2, "delegate_facts": True, "module_defaults": {"debug": {"msg": "x"}},
-    "vars_prompt": [{"name": "x"}],
+    "vars_prompt": [{"name": "x"}], "async": 60, "poll": 5, "remote_user": "u", "port": 22,
 }  # fmt: skip
 # What must not be anything but text, a list, a mapping, a boolean …: the kinds that are refused. Templates pass where a value may come later.
 KINDS: dict[str, Any] = {"a mapping": {"label": "v"}, "a list": [["x"]], "text": "some words", "a number": 7, "a boolean": True}
@@ -48,6 +48,10 @@ REFUSES: dict[str, set[str]] = {
     "changed_when": {"a mapping", "a list", "text", "a number"},
     "failed_when": {"a mapping", "a list", "text", "a number"},
     "until": {"a mapping", "a list", "text", "a number"},
+    "async": {"a mapping", "a list", "text", "a boolean"},
+    "poll": {"a mapping", "a list", "text", "a boolean"},
+    "port": {"a mapping", "a list", "text", "a boolean"},
+    "remote_user": {"a mapping", "a list", "a boolean"},
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 from nodectl.diagnostics.model import Collector
 from nodectl.lang.load import load_playbook, load_role, load_tasks, load_vars_file
 from nodectl.lang.playbook import Play
-from nodectl.lang.task import Become, Block, LoopControl, Node, Task
+from nodectl.lang.task import Become, Block, LoopControl, Node, Reach, Task
 from nodectl.wire.params import OctalInt
 from tests.lang.specs import known
 
@@ -93,7 +93,8 @@ def test_a_play_with_all_its_keywords(write: Write) -> None:
     assert (first.name, first.hosts, second.name, second.hosts) == ("First", "gpu,!gpu-3", "n1", "n1")
     assert (first.gather_facts, second.gather_facts) == (False, None)
     assert first.become == Become(True, "ops")
-    assert first.vars == {"x": "{{ y }}", "ansible_connection": "local"}
+    assert first.vars == {"x": "{{ y }}"}
+    assert first.reach == Reach("local")
     assert first.vars_files == ("vars.yml", "{{ os }}.yml")
     assert (first.serial, first.strategy, first.max_fail_percentage) == ((1, "30%"), "free", 20)
     assert (first.any_errors_fatal, first.force_handlers, first.gather_subset) == (True, True, ("network",))

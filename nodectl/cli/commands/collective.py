@@ -17,6 +17,7 @@ from nodectl.cli.options import Seconds, connection_options, read_options, run_d
 from nodectl.cli.proving import nodes_of
 from nodectl.cli.session import Session, make_run_folder
 from nodectl.diagnostics.model import Collector
+from nodectl.engine.outside import output
 from nodectl.engine.run import run_playbook
 from nodectl.inventory.load import load_inventory
 from nodectl.verify.group.operations import DTYPES, OPS, REDOPS, Sizes
@@ -94,7 +95,7 @@ def command(op: tuple[str, ...], hosts: tuple[str, ...], run_dir: Path | None, *
         raise click.UsageError(str(error)) from None
     found = Collector()
     asked = read_options(given, found)
-    inventory = load_inventory(hosts, found, asked.options.vault)
+    inventory = load_inventory(hosts, found, asked.options.vault, output)
     check_targets(inventory, hosts, "all", asked.limit, found)
     found.stop_if_wrong()
     about = {"command": "collective", "argv": hidden_argv(sys.argv[1:], short=False), "playbook": "", "inventory": list(hosts), "check": False, "diff": False}

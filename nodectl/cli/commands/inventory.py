@@ -11,6 +11,7 @@ import click
 from nodectl.cli.options import format_option, inventory_option, limit_option, vault_options
 from nodectl.cli.vault_passwords import read_vault
 from nodectl.diagnostics.model import Collector
+from nodectl.engine.outside import output
 from nodectl.inventory.load import load_inventory
 from nodectl.inventory.model import Inventory
 from nodectl.inventory.patterns import select
@@ -33,7 +34,7 @@ def command(sources: tuple[str, ...], whole: bool, host: str | None, explain: st
     if explain and not host:
         raise click.UsageError("--explain wants a --host: another host may have another value")
     found = Collector()
-    inventory = load_inventory(sources, found, read_vault(given, found))
+    inventory = load_inventory(sources, found, read_vault(given, found), output)
     found.stop_if_wrong()
     if host and explain:
         click.echo(explained(inventory, select(inventory, host)[0], explain))

@@ -19,6 +19,7 @@ from nodectl.cli.replaying import evidence_in, replayed
 from nodectl.cli.session import Session, make_run_folder
 from nodectl.cli.terms import read_terms
 from nodectl.diagnostics.model import Collector
+from nodectl.engine.outside import output
 from nodectl.engine.run import run_playbook
 from nodectl.inventory.load import load_inventory
 
@@ -42,7 +43,7 @@ def command(
         raise click.MissingParameter(ctx=context, param=next(one for one in context.command.params if one.name == "hosts"))
     found = Collector()
     asked = read_options(given, found)
-    inventory = load_inventory(hosts, found, asked.options.vault)
+    inventory = load_inventory(hosts, found, asked.options.vault, output)
     check_targets(inventory, hosts, "all", asked.limit, found)
     terms = read_terms(inventory, hosts, asked.options.extra_vars, found)
     wanted = read_suite(suite, found)
