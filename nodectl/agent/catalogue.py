@@ -13,6 +13,7 @@ MODULES: Mapping[str, str] = {
     "access_confirm": "nodectl.agent.modules.access_confirm",
     "access_files": "nodectl.agent.modules.access_files",
     "apt": "nodectl.agent.modules.apt",
+    "async_status": "nodectl.agent.modules.async_status",
     "authorized_key": "nodectl.agent.modules.authorized_key",
     "blockinfile": "nodectl.agent.modules.blockinfile",
     "command": "nodectl.agent.modules.command",
