@@ -36,5 +36,5 @@ def act(system: System, args: Args, check: bool) -> Outcome:
     if manager == "apt":
         return apt_packages.act(system, dict(_APT, **dict(args, state=state)), check)
     if manager == "dnf":
-        return dnf_packages.act(system, [str(name) for name in args["name"]], state, check)
+        return dnf_packages.act(system, dict(args, update_cache=False), state, check)
     raise Failed("this node has neither apt-get nor dnf: nodectl knows no way to install packages here")
