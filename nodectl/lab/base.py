@@ -30,7 +30,7 @@ REPO_PACKAGES = [
     *("chrony", "fio", "rclone", "nvme-cli", "rdma-core", "ibverbs-utils", "infiniband-diags", "perftest", "numactl", "ethtool"),
     *("pciutils", "mdadm", "nftables", "jq", "tree", "python3-apt", "python3-venv", "s3fs", "nfs-common"),
     *("dnf", "rpm", "createrepo-c", "python3-debian", "python3-pip", "locales", "cron", "gnupg", "iptables", "ufw"),
-    *("zip", "unzip", "rsync", "acl", "attr", "git", "make", "expect"),
+    *("zip", "unzip", "rsync", "acl", "attr", "git", "make", "expect", "python3-pexpect"),
     *("auditd", "fail2ban", "python3-systemd", "aide", "aide-common", "libpam-pwquality", "libpam-tmpdir", "needrestart", "debsums", "apt-show-versions"),
     *("apt-listchanges", "apparmor", "apparmor-utils", "cron", "sysstat", "acct", "linux-base", "lynis", "openscap-scanner"),
 ]
