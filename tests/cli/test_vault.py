@@ -13,6 +13,8 @@ from nodectl.cli.main import run
 from nodectl.lang.vault import Vault, encrypt, is_encrypted
 from nodectl.wire.secret import Secret
 
+pytestmark = pytest.mark.servers
+
 CLEAR = "db_password: hunter2-long\n"
 PASSWORD = Secret("sesam")
 

@@ -20,6 +20,8 @@ from tests.handoff.consumers import ask, needs_consumers
 from tests.handoff.kube_server import Cluster, api_server
 from tests.handoff.pool_events import machine, node, start, verdict, waived
 
+pytestmark = pytest.mark.servers
+
 needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl: apt-get install kubernetes-client")
 TAINT = {"key": "nodectl/unproven", "value": "failed", "effect": "NoSchedule"}
 OTHER = {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}

@@ -16,6 +16,8 @@ from nodectl.wire.event import Event
 from tests.handoff.consumers import ask, needs_consumers
 from tests.handoff.pool_events import node, start, verdict
 
+pytestmark = pytest.mark.servers
+
 FILE = "skypilot/ssh_node_pools.yaml"
 # What `sky ssh up` does with the file before it opens a connection, and what its dashboard demands of a pool; many pools in one process, which takes
 # seconds to start.

@@ -18,6 +18,8 @@ from nodectl.lab.problem import LabProblem
 from nodectl.lab.state import LabHost, LabState
 from tests.lab.reading import read_yaml
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.fixture
 def state(tmp_path: Path) -> LabState:

@@ -17,6 +17,8 @@ from tests.report.browser import Browser, Tab
 from tests.report.conftest import written
 from tests.report.fleet import fleet, measured, names, sweeps
 
+pytestmark = pytest.mark.servers
+
 SMALL = 20
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from tests.agent.modules_sys.conftest import DiskMaker, Inside, LoopDisk
 
+pytestmark = pytest.mark.servers
+
 # ext4 keeps the images small (xfs wants 300 MB).
 EXT4 = {"fstype": "ext4"}
 

@@ -22,6 +22,8 @@ from nodectl.agent.probes import probe_fio, probe_phases, probe_storage_target
 from nodectl.agent.system import Mount, System
 from tests.agent.modules_sys.scripted import Scripted, filled, reason
 
+pytestmark = pytest.mark.servers
+
 MIB = 2**20
 
 
