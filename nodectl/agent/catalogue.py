@@ -31,6 +31,7 @@ MODULES: Mapping[str, str] = {
     "filesystem": "nodectl.agent.modules.filesystem",
     "firewalld": "nodectl.agent.modules.firewalld",
     "getent": "nodectl.agent.modules.getent",
+    "gpu_settings": "nodectl.agent.modules.gpu_settings",
     "group": "nodectl.agent.modules.group",
     "file": "nodectl.agent.modules.file",
     "hostname": "nodectl.agent.modules.hostname",

@@ -24,7 +24,7 @@ from tests.conftest import Lab
 
 ROOT = Path(__file__).resolve().parents[2]
 # As playbooks/bootstrap.yml has them; a test holds that.
-STAGES = ("base", "storage", "fabric", "cache", "hardening", "torch")
+STAGES = ("facts", "base", "gpu", "fabric", "storage", "cache", "hardening", "torch", "reboot")
 # The longest stage here takes 20 s on two busy cores; six times that is a hang.
 BOUND = 120.0
 

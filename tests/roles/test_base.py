@@ -26,6 +26,31 @@ def test_limits_are_in_force_in_a_login_and_for_services(provisioned: Stages) ->
     assert sorted(shown) == sorted([f"DefaultLimitNOFILE={files}", f"DefaultLimitMEMLOCK={int(memlock) * 1024}"])
 
 
+def test_what_the_kernel_forgets_is_set_at_every_boot_and_said_where_it_cannot_be(provisioned: Stages) -> None:
+    assert provisioned.inside("systemctl", "show", "-p", "Result", "-p", "ActiveState", "nodectl-tuning").split() == ["Result=success", "ActiveState=active"]
+    assert provisioned.inside("systemctl", "is-enabled", "nodectl-tuning") == "enabled\n"
+    script = provisioned.shell("cat /usr/local/sbin/nodectl-tuning")
+    assert ("put performance " in script, "put madvise " in script, "swapoff" in script, "smp_affinity" in script) == (True, True, False, False)
+
+
+def test_journal_and_core_files_are_capped(provisioned: Stages) -> None:
+    assert "SystemMaxUse=4G" in provisioned.inside("systemd-analyze", "cat-config", "systemd/journald.conf")
+    assert provisioned.as_user("ulimit -Sc; ulimit -Hc").split() == ["0", "unlimited"]
+
+
+def test_updates_and_the_kernel_are_held_where_it_is_asked_for_and_let_go_by_hand(provisioned: Stages) -> None:
+    provisioned.shell("mkdir -p /tmp/p/DEBIAN; printf 'Package: linux-image-lab\nVersion: 1\nArchitecture: all\nMaintainer: lab <l@l>\nDescription: x\n' > /tmp/p/DEBIAN/control")
+    provisioned.shell("dpkg-deb --build /tmp/p /tmp/p.deb > /dev/null; dpkg -i /tmp/p.deb > /dev/null")
+    try:
+        check, real = provisioned.rehearsed("base", base_hold_updates="true")
+        assert (check.code, real.code, check.changed == real.changed != set()) == (0, 0, True), check.out + real.out
+        assert "linux-image-lab" in provisioned.inside("apt-mark", "showhold").split()
+        assert provisioned.shell("apt-config dump APT::Periodic::Unattended-Upgrade").split('"')[1] == "0"
+        assert provisioned("base", base_hold_updates="true").changed == set()
+    finally:
+        provisioned.shell("dpkg --purge --force-hold linux-image-lab > /dev/null; rm -rf /tmp/p /tmp/p.deb /etc/apt/apt.conf.d/99-nodectl-hold-updates")
+
+
 def test_kernel_settings_that_only_a_boot_can_make_are_said(provisioned: Stages) -> None:
     done = provisioned("base", base_sysctl=[{"name": "vm.swappiness", "value": "11", "why": "test"}])
     assert (done.code, "takes effect at boot" in done.out) == (0, True), done.out
@@ -69,7 +94,7 @@ def test_a_busy_package_manager_is_named_and_waited_for(provisioned: Stages) -> 
         assert refused.code == 2
         assert f"{LOCK} is held by process" in refused.reason
         assert "fcntl" in refused.reason
-    with lock_held(provisioned, 4):
+    with lock_held(provisioned, 8):
         done = provisioned("base", base_packages=[PACKAGE])
     assert done.code == 0, done.out
     assert [event["text"] for event in done.events if event["kind"] == "progress" and f"waiting for {LOCK}, held by process" in event["text"]]

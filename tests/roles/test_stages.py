@@ -26,6 +26,12 @@ def test_a_stage_alone_is_foretold_exactly_and_then_settled(first: dict[str, Tri
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("facts", {"node_facts_supported": {"Ubuntu": ["24.04"]}}, "supported are Ubuntu 24.04"),
+    ("facts", {"node_profile": "h100"}, "node_profile: nobody knows 'h100'"),
+    ("base", {"base_thp": "sometimes"}, "arguments of role base: 'base_thp' is 'sometimes'"),
+    ("base", {"base_journal_size": "much"}, "base_journal_size 'much'; expected a size as 4G"),
+    ("gpu", {"gpu_driver_modules": "both"}, "arguments of role gpu_driver: 'gpu_driver_modules' is 'both'"),
+    ("reboot", {"node_reboot_timeout": "soon"}, "arguments of role node_reboot: 'node_reboot_timeout' wants a whole number"),
     ("base", {"base_nofile": "many"}, "arguments of role base: 'base_nofile' wants a whole number"),
     ("base", {"base_memlock": "8 MB"}, "base_memlock is '8 MB'; expected unlimited, or KiB"),
     ("base", {"base_sysctl": [{"name": "vm.swappiness", "value": 1}]}, "arguments of role base: 'base_sysctl[0].why' is required"),

@@ -97,8 +97,14 @@ def nearest(root: str, pci: str, gpus_there: List[Dict[str, str]]) -> Optional[i
     """Which GPU (its place in the list) shares most bridges with the card at ``pci``: traffic between them climbs least. None where none shares any."""
     base = os.path.join(root, "sys/bus/pci/devices")
     own = _way(base, pci)
-    shared = [len(os.path.commonprefix([own, _way(base, one["pci"])])) for one in gpus_there] if pci else []
+    shared = [_alike(own, _way(base, one["pci"])) for one in gpus_there] if pci else []
     return shared.index(max(shared)) if shared and max(shared) > 0 else None
+
+
+def _alike(one: List[str], other: List[str]) -> int:
+    """How many steps two ways have in common."""
+    shorter = min(len(one), len(other))
+    return next((place for place in range(shorter) if one[place] != other[place]), shorter)
 
 
 def _way(base: str, pci: str) -> List[str]:

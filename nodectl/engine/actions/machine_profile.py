@@ -16,7 +16,7 @@ SPEC = Spec(
         "bare_metal": Param("bool", "A guest may see a part of the machine only, so figures of the whole board are left out there.", default=True),
     },
     returns={
-        "ansible_facts": "nodectl_profile: name (empty where none fits), summary, and of gpus, nvlinks, hcas, hca_rate_gbps, nvme, fabric_manager, imex what it says",
+        "ansible_facts": "nodectl_profile: name (empty where none fits), summary, its figures (gpus, nvlinks, hcas, hca_rate_gbps, nvme, imex …)",
     },
     example="- machine_profile: {pci_ids: ['2330']}\n",
 )

@@ -102,7 +102,7 @@ def _word(part: str, name: str) -> bool:
 
 
 def profile_for(profiles: Sequence[Profile], wanted: str, gpu_names: Sequence[str], pci_ids: Sequence[str] = ()) -> Profile:
-    """The one that hosts.yaml names, otherwise the one of the GPUs' name (of several the longest match), of their PCI id, otherwise none. Raises ProfileError."""
+    """The one that hosts.yaml names, otherwise the one of the GPUs' name (the longest match), of their PCI id, otherwise none. Raises ProfileError."""
     if wanted:
         found = next((profile for profile in profiles if profile.name == wanted), None)
         if found is None:
