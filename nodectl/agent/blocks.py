@@ -150,7 +150,7 @@ def _links(dev: str) -> Dict[str, List[str]]:
 
 
 def discover(dev: str = "/dev", sysfs: str = "/sys") -> List[Disk]:
-    """Every block device with a node and a size, one entry per major:minor, sorted by path.
+    """Every block device with a node and a size, one entry per major:minor, sorted by path. An array that does not run has size 0 and is one too.
 
     A node that is not called by the kernel's loop name wins over one that is.
     """
@@ -165,7 +165,7 @@ def discover(dev: str = "/dev", sysfs: str = "/sys") -> List[Disk]:
             continue
         path = min(paths, key=lambda p: (os.path.basename(p).startswith("loop"), len(p), p))
         disk = describe(path, number, folder, tuple(links.get(number, ())))
-        if disk.size:
+        if disk.size or disk.kind == "md":
             disks.append(disk)
     return sorted(disks, key=lambda d: d.path)
 
@@ -235,6 +235,48 @@ def swap_uses(path: str = "/proc/swaps") -> Set[str]:
         if stat.S_ISBLK(info.st_mode):
             found.add(number_of(info.st_rdev))
     return found
+
+
+def openers(numbers: Set[str], proc: str = "/proc", sysfs: str = "/sys") -> Dict[str, List[str]]:
+    """Device number → who works on the bare device without holding it exclusively: loop devices on top of it, processes that have it open for writing.
+
+    A process that only reads is left out: udev and blkid open every disk for a moment.
+    """
+    found: Dict[str, List[str]] = {}
+    if not numbers:
+        return found
+    for name in _names(os.path.join(sysfs, "block")):
+        backing = _word(os.path.join(sysfs, "block", name, "loop", "backing_file"))
+        if backing.startswith("/dev/"):
+            _note(found, numbers, backing, f"{name} is a loop device on it")
+    for pid in _names(proc):
+        if pid.isdigit() and pid != str(os.getpid()):
+            for handle in _names(os.path.join(proc, pid, "fd")):
+                _writer(found, numbers, os.path.join(proc, pid), handle)
+    return found
+
+
+def _writer(found: Dict[str, List[str]], numbers: Set[str], folder: str, handle: str) -> None:
+    try:
+        target = os.readlink(os.path.join(folder, "fd", handle))
+    except OSError:
+        return
+    if not target.startswith("/dev/"):
+        return
+    flags = next((line.split()[1] for line in _word(os.path.join(folder, "fdinfo", handle)).splitlines() if line.startswith("flags:")), "0")
+    if int(flags, 8) & os.O_ACCMODE != os.O_RDONLY:
+        who = f"{_word(os.path.join(folder, 'comm')) or 'a process'} (process {os.path.basename(folder)}) has it open for writing"
+        _note(found, numbers, os.path.join(folder, "fd", handle), who)
+
+
+def _note(found: Dict[str, List[str]], numbers: Set[str], path: str, who: str) -> None:
+    try:
+        info = os.stat(path)
+    except OSError:
+        return
+    number = number_of(info.st_rdev)
+    if stat.S_ISBLK(info.st_mode) and number in numbers and who not in found.setdefault(number, []):
+        found[number].append(who)
 
 
 def exclusive(path: str) -> str:

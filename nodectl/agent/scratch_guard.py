@@ -9,7 +9,7 @@ A disk stands in one of three places:
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import AbstractSet, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from nodectl.agent.blocks import Disk
 from nodectl.agent.scratch_select import numbers
@@ -20,6 +20,7 @@ class Reading(NamedTuple):
     """What was read about one selected disk. ``points`` are mount points per device number, of every namespace seen.
 
     ``data_at`` is the offset of data under no known signature, -1 = none. ``held`` says who holds the device, "" = nobody.
+    ``openers`` work on the bare device. ``idle`` are arrays on it that nobody uses: name → the numbers of all their disks.
     """
 
     disk: Disk
@@ -28,6 +29,8 @@ class Reading(NamedTuple):
     held: str
     found: Found
     data_at: int = -1
+    openers: Sequence[str] = ()
+    idle: Mapping[str, Sequence[str]] = {}
 
 
 class Standing(NamedTuple):
@@ -57,7 +60,12 @@ def unfinished(records: Mapping[str, Mapping[str, Any]], reading: Reading) -> Op
     return None
 
 
-def in_use(reading: Reading) -> List[str]:
+def stoppable(reading: Reading, may_go: AbstractSet[str]) -> List[str]:
+    """Arrays on the disk that may be stopped: nobody uses them, and the content of each of their disks may go."""
+    return [name for name in reading.disk.holders if name in reading.idle and set(reading.idle[name]) <= may_go]
+
+
+def in_use(reading: Reading, may_go: AbstractSet[str] = frozenset()) -> List[str]:
     """Reasons that no opt-in overrides: somebody uses the disk, or it cannot be what was meant."""
     disk = reading.disk
     reasons = []
@@ -71,8 +79,11 @@ def in_use(reading: Reading) -> List[str]:
             what = "it" if number == disk.number else f"its partition {names.get(number, number)}"
             reasons.append(f"{what} is mounted on {point}" + (" (this system runs from it)" if point in ("/", "/boot", "/boot/efi", "/usr", "/var") else ""))
     reasons += [f"{'it' if number == disk.number else 'its partition ' + names.get(number, number)} is swap space in use" for number in sorted(reading.swap)]
-    if disk.holders:
-        reasons.append(f"{', '.join(disk.holders)} is built on it (array, volume or mapping)")
+    stop = stoppable(reading, may_go)
+    kept = [name for name in disk.holders if name not in stop]
+    if kept:
+        reasons.append(f"{', '.join(kept)} is built on it (array, volume or mapping)" + _all_of(reading, kept))
+    reasons += reading.openers
     if disk.slaves:
         reasons.append(f"it is itself built of {', '.join(disk.slaves)}")
     if disk.read_only:
@@ -80,6 +91,11 @@ def in_use(reading: Reading) -> List[str]:
     if reading.held and not reading.points and not disk.holders and not reading.swap:
         reasons.append(reading.held)
     return reasons
+
+
+def _all_of(reading: Reading, holders: Sequence[str]) -> str:
+    idle = [name for name in holders if name in reading.idle]
+    return f"; nobody uses {', '.join(idle)}: with all of its disks under `wipe` it would be stopped" if idle else ""
 
 
 def content(reading: Reading) -> str:
@@ -93,14 +109,14 @@ def content(reading: Reading) -> str:
     return " and ".join(parts)
 
 
-def stand(reading: Reading, records: Mapping[str, Mapping[str, Any]], wish: Mapping[str, Any], wipe: Set[str]) -> Standing:
+def stand(reading: Reading, records: Mapping[str, Mapping[str, Any]], wish: Mapping[str, Any], wipe: AbstractSet[str]) -> Standing:
     """Where the disk stands. ``wish`` holds fstype, label, min_size, mount_of (uuid → mount point); ``wipe`` device numbers."""
     disk = reading.disk
     what = content(reading)
     record = record_of(records, reading.found)
     if record is not None and record.get("made") == "done":
         return Standing(disk, "ours", what, tuple(_ours(reading, record, wish)), record)
-    reasons = in_use(reading)
+    reasons = in_use(reading, wipe)
     if wish["min_size"] and disk.size < wish["min_size"]:
         reasons.append(f"it has {disk.size} bytes, less than min_size {wish['min_size']}")
     begun = unfinished(records, reading)
@@ -132,7 +148,7 @@ def _ours(reading: Reading, record: Mapping[str, Any], wish: Mapping[str, Any]) 
 
 def advice(standing: Standing) -> str:
     """What to do about a refusal."""
-    if standing.found and all(reason.startswith("it carries") for reason in standing.reasons):
+    if standing.found and all(reason.startswith("it carries") or "under `wipe` it would" in reason for reason in standing.reasons):
         name = f"serial: {standing.disk.serial}" if standing.disk.serial else f"path: {standing.disk.path}"
         may_go = f"name it for this host under `wipe: [{{{name}}}]` (the role's scratch_wipe)"
         return f"take it out of `devices` (the role's scratch_devices), or, if what it carries may be lost, {may_go}"

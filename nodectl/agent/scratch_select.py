@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 
 from nodectl.agent.blocks import Disk, human
 from nodectl.agent.sizes import parse_size
@@ -81,6 +81,19 @@ def select(selectors: Sequence[Mapping[str, Any]], disks: Sequence[Disk], resolv
             problems += [f"{disk.identity()} is named twice in the selection" for disk in found if disk in chosen]
             chosen += [disk for disk in found if disk not in chosen]
     return chosen, problems
+
+
+def wiped(selectors: Sequence[Any], chosen: Sequence[Disk], resolved: Mapping[str, str]) -> Tuple[Set[str], List[str]]:
+    """Device numbers that may be wiped. Each entry must name one disk of the selection: a stale opt-in is an error, not a no-op."""
+    wipe: Set[str] = set()
+    problems = []
+    for selector in selectors:
+        wrong = check_selector(selector, NAMING)
+        found, _ = ([], []) if wrong else select([selector], chosen, resolved)
+        if wrong or len(found) != 1:
+            problems.append(f"wipe: {wrong or say(selector) + ' does not name one disk of the selection'}")
+        wipe |= {disk.number for disk in found}
+    return wipe, problems
 
 
 def _there_is(disks: Sequence[Disk]) -> str:

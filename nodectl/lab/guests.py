@@ -19,13 +19,15 @@ from nodectl.lab.machine import marked, remove_tree, run, stop, until
 from nodectl.lab.network import BRIDGE, bridge_namespace, within
 from nodectl.lab.plan import LAB_USER, REPO_PORT, SERVICES_OCTET, address
 from nodectl.lab.problem import LabProblem
-from nodectl.lab.qmp import Monitor, type_line
+from nodectl.lab.qmp import Monitor, await_shell, type_line
 from nodectl.lab.state import LabHost, LabState
 
 Say = Callable[[str], None]
 # Resumed guests answered in 4 to 9 s on a machine of two cores; with eight other jobs on them it was a minute.
 RESUME_TIMEOUT_S = 240.0
 PLUG_TIMEOUT_S = 120.0
+# Stopping all units took 8 s on two cores, and 30 with other jobs on them; systemd itself kills a unit after 90.
+OFF_TIMEOUT_S = 150.0
 # An emulated sshd needs a second of its core for each connection: asked in haste, it only gets slower.
 GREETING_S = 20.0
 # 52:54:00 is qemu's own; the card, the number of the lab's network, and that of the guest follow.
@@ -139,11 +141,11 @@ def seed(state: LabState, guest: LabHost, keys: Path) -> bytes:
     return out.getvalue().ljust(SEED_BYTES, b"\0")
 
 
-def boot(state: LabState, guest: LabHost, image: GuestImage) -> None:
-    """Starts the guest from its saved state and plugs its wire in. ``wake`` makes it itself."""
+def boot(state: LabState, guest: LabHost, image: GuestImage, resume: bool = True) -> None:
+    """Starts the guest from its saved state and plugs its wire in; ``wake`` makes it itself. Without ``resume`` it boots from its disk."""
     state.claim("process", mark(state, guest.name))
     own, (wire, fabric) = files(state, guest.name, image), wires(state, guest)
-    command = guest_qemu.argv(own, guest.name, wire, fabric, resume=True)
+    command = guest_qemu.argv(own, guest.name, wire, fabric, resume=resume)
     start_qemu(mark(state, guest.name), within(bridge_namespace(state)), own, command, own.folder / "qemu.log")
     plug = "".join(f"link set {one.tap} master {bridge}\nlink set {one.tap} up\n" for one, bridge in ((wire, BRIDGE), (fabric, FABRIC_BRIDGE)))
     run(["ip", "-netns", bridge_namespace(state), "-batch", "-"], stdin=plug)
@@ -163,14 +165,35 @@ def wake(state: LabState, guest: LabHost) -> None:
 def plug_disks(state: LabState, guest: LabHost) -> None:
     """Plugs the guest's NVMe disks in and waits until it shows all of them. Raises LabProblem."""
     own = files(state, guest.name)
-    with Monitor(own.monitor) as monitor:
-        for port, serial in enumerate(guest.serials):
-            for command, arguments in guest_qemu.nvme(serial, disks.image(state, serial), port):
-                monitor.run(command, arguments)
+    _plug(state, guest, guest.serials)
     if guest.serials:
         seconds = int(PLUG_TIMEOUT_S)
         links = " && ".join(f"ls /dev/disk/by-id/nvme-*{serial}* >/dev/null 2>&1" for serial in guest.serials)
         type_line(own.serial, f"timeout {seconds} sh -c 'until {links}; do sleep 0.3; done'", PLUG_TIMEOUT_S + 10.0)
+
+
+def _plug(state: LabState, guest: LabHost, serials: Sequence[str]) -> None:
+    """These disks into the first ports, in this order: the kernel names them by it."""
+    with Monitor(files(state, guest.name).monitor) as monitor:
+        for port, serial in enumerate(serials):
+            for command, arguments in guest_qemu.nvme(serial, disks.image(state, serial), port):
+                monitor.run(command, arguments)
+
+
+def power_off(state: LabState, guest: LabHost) -> None:
+    """Units stop, file systems are unmounted, qemu ends. Raises LabProblem."""
+    inside(state, guest.name, "systemctl poweroff --no-block", 60.0)
+    if not until(lambda: not running(state, guest.name), OFF_TIMEOUT_S, 0.5):
+        raise LabProblem(f"guest {guest.name} did not go off within {OFF_TIMEOUT_S:.0f} s; see {files(state, guest.name).console}")
+
+
+def power_on(state: LabState, guest: LabHost, serials: Sequence[str]) -> None:
+    """Boots a guest that is off from its own disk, with these NVMe disks in the ports from the first on; waits for its shell and its sshd."""
+    boot(state, guest, _image(state, lambda _text: None), resume=False)
+    _plug(state, guest, serials)
+    await_shell(files(state, guest.name).serial, RESUME_TIMEOUT_S)
+    if not until(lambda: greets(guest.address, GREETING_S), RESUME_TIMEOUT_S, 2.0):
+        raise LabProblem(f"guest {guest.name}: no sshd greets at {guest.address} within {RESUME_TIMEOUT_S:.0f} s after it was switched on")
 
 
 def unplug_disk(state: LabState, guest: LabHost, port: int) -> None:
@@ -209,12 +232,16 @@ def renew(state: LabState, chosen: Sequence[LabHost], say: Say) -> None:
     """Pulls the plug of these guests and starts them afresh, with empty disks and new host keys."""
     if not chosen:
         return
-    base = Path(state.base)
-    image = prepared(Base(base, Path(state.repo), (base.parent / "python").read_text().strip()), say)
+    image = _image(state, say)
     for guest in chosen:
         stop(mark(state, guest.name))
         remove_tree(state.host_dir(guest.name))
     _start(state, chosen, image, say)
+
+
+def _image(state: LabState, say: Say) -> GuestImage:
+    base = Path(state.base)
+    return prepared(Base(base, Path(state.repo), (base.parent / "python").read_text().strip()), say)
 
 
 def _start(state: LabState, chosen: Sequence[LabHost], image: GuestImage, say: Say) -> None:

@@ -1,8 +1,9 @@
 """scratch_disks: local disks made into scratch space, chosen by identity, with every guard passed before the first byte is written.
 
-Layouts: `auto` is `single` for one disk and `each` for several. `single` takes exactly one disk. `each` makes one filesystem per
-disk: the first on `mount`, the others on `mount` with 2, 3 … behind it (/scratch, /scratch2, /scratch3), in the order of the
-selection; a disk that is ours already keeps its place. `raid0` stripes them with mdadm, and is refused where the kernel has no md.
+Layouts: `single` takes exactly one disk. `each` makes one filesystem per disk: the first on `mount`, the others on `mount` with 2, 3 …
+behind it (/scratch, /scratch2, /scratch3), in the order of the selection; a disk that is ours already keeps its place. `raid0` stripes
+them with md, and is refused where the kernel has none. `auto` keeps what was made on these disks; new ones it stripes where there is md
+and all have one size, else it is `single` or `each`, and says why.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import grp
 import os
 import pwd
 import stat
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from nodectl.agent import blocks, fstab, node_lock, scratch_make
+from nodectl.agent import blocks, fstab, md, md_conf, node_lock, scratch_array, scratch_make
 from nodectl.agent.blocks import Disk, human
 from nodectl.agent.contract import Args, Failed, State
+from nodectl.agent.scratch_array import LEVEL, Stood
 from nodectl.agent.scratch_guard import Reading, Standing, refusals, stand
-from nodectl.agent.scratch_select import NAMING, check_selector, path_warnings, say, select
+from nodectl.agent.scratch_select import path_warnings, select, wiped
+from nodectl.agent.signatures import Found, probe
 from nodectl.agent.sizes import parse_size
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Change
@@ -34,9 +37,10 @@ SPEC = Spec(
         "count": Param("int", "how many disks there must be; any other number is refused"),
         "min_size": Param("str", "smallest size that is taken, such as 500GB"),
         "layout": Param(
-            "str", "single: one disk; each: one filesystem per disk; auto: the fitting one of these; raid0: striped", default="auto",
-            choices=("auto", "single", "each", "raid0"),
+            "str", "single: one disk; each: one filesystem per disk; raid0: striped; auto: what was made on these disks, else raid0 where it can be had",
+            default="auto", choices=("auto", "single", "each", "raid0"),
         ),
+        "chunk": Param("str", "piece of a stripe on one disk (raid0)", default="512KiB"),
         "fstype": Param("str", "filesystem", default="xfs", choices=("xfs", "ext4")),
         "label": Param("str", "filesystem label (further disks get a number behind it)", default="scratch"),
         "mount": Param("path", "mount point (further disks get a number behind it)", default="/scratch"),
@@ -47,7 +51,8 @@ SPEC = Spec(
         "mode": Param("mode", "mode of the mounted root folder", default="0755"),
     },
     returns={
-        "devices": "per disk: path, serial, size, kind, uuid, mount, place (ours, free), found (what it carried)",
+        "devices": "per filesystem: path, serial (of a striped set: all, joined by +), size, kind, uuid, mount, place (ours, free), found (what it carried)",
+        "layout": "what auto came to", "why": "the reasons for layout, chunk and stripes", "packages": "what the node lacks for it: package names",
         "plan": "what is done, in sentences that name each disk's serial",
         "mounts": "the mount points, first to last",
         "warnings": "names that can move between boots",
@@ -67,56 +72,44 @@ def read(system: System, args: Args) -> State:
 
 def _read(system: System, args: Args) -> State:
     disks = blocks.discover()
-    resolved = _resolve(args)
+    resolved = scratch_make.resolve([*args["devices"], *args["wipe"]])
     chosen, problems = select(args["devices"], disks, resolved)
-    wipe, wrong = _wipe_set(args["wipe"], chosen, resolved)
-    uses, swap = blocks.mount_uses(), blocks.swap_uses()
-    readings, unreadable = _readings(system, chosen, uses, swap)
+    wipe, wrong = wiped(args["wipe"], chosen, resolved)
+    records = scratch_make.load_records(system)
+    no_md = md.without_kernel(system) if len(chosen) > 1 or args["layout"] == LEVEL else ""
+    layout, why = scratch_array.choose(args["layout"], chosen, records, no_md)
+    users = scratch_make.read_users(disks, chosen)
+    readings, unreadable = _readings(system, chosen, users)
+    names = sorted(disk.name for disk in chosen)
+    arrays = [disk for disk in disks if layout == LEVEL and disk.kind == "md" and not disk.parent and sorted(disk.slaves) == names]
+    array, unknown = _readings(system, arrays, users)
     here = {m.target: m.device for m in system.mounts()}
     return {
-        "chosen": chosen, "problems": problems + wrong + unreadable, "wipe": wipe, "readings": readings, "resolved": resolved,
-        "records": scratch_make.load_records(system), "fstab": (system.read(fstab.PATH) or b"").decode("utf-8", "surrogateescape"),
-        "here": here, "md": os.path.exists("/proc/mdstat") and system.which("mdadm") is not None,
-        "roots": {point: _root_facts(system, point, point in here) for point in _points(args["mount"], len(chosen))},
+        "chosen": chosen, "problems": problems + wrong + unreadable + unknown, "wipe": wipe, "readings": readings, "resolved": resolved,
+        "layout": layout, "why": why, "no_md": no_md, "array": array[0] if array else None, "records": records,
+        "fstab": (system.read(fstab.PATH) or b"").decode("utf-8", "surrogateescape"), "conf": md.conf(system), "ramdisk": md.initramfs_tool(system),
+        "here": here, "lacks": _lacks(system, args["fstype"], layout, no_md),
+        "roots": {point: _root_facts(system, point, point in here) for point in _points(args["mount"], 1 if layout == LEVEL else len(chosen))},
     }
 
 
-def _readings(system: System, chosen: Sequence[Disk], uses: Mapping[str, Set[str]], swap: Set[str]) -> Tuple[List[Reading], List[str]]:
-    """A disk that cannot be read does not hide what is wrong with the others."""
+def _lacks(system: System, fstype: str, layout: str, no_md: str) -> Dict[str, str]:
+    """Program → package, of what making it needs and this node has not."""
+    needs = {f"mkfs.{fstype}": {"xfs": "xfsprogs", "ext4": "e2fsprogs"}[fstype]}
+    if layout == LEVEL and not no_md:
+        needs["mdadm"] = "mdadm"
+    return {program: package for program, package in needs.items() if system.which(program) is None}
+
+
+def _readings(system: System, chosen: Sequence[Disk], users: scratch_make.Users) -> Tuple[List[Reading], List[str]]:
+    """A disk that cannot be read does not hide what is wrong with the others. An array that does not run has nothing to be read."""
     readings, problems = [], []
     for disk in chosen:
         try:
-            readings.append(scratch_make.read_one(system, disk, uses, swap))
+            readings.append(scratch_make.read_one(system, disk, users) if disk.size else Reading(disk, {}, (), "", Found("", "", "", "", ())))
         except (Failed, OSError) as error:
             problems.append(f"{disk.identity()} cannot be examined: {error}")
     return readings, problems
-
-
-def _resolve(args: Args) -> Dict[str, str]:
-    """Paths as written → the device number they lead to now, links followed."""
-    found = {}
-    for selector in list(args["devices"]) + list(args["wipe"]):
-        path = str(selector.get("path", "")) if isinstance(selector, Mapping) else ""
-        try:
-            info = os.stat(path) if path else None
-        except OSError:
-            continue
-        if info is not None and stat.S_ISBLK(info.st_mode):
-            found[path] = blocks.number_of(info.st_rdev)
-    return found
-
-
-def _wipe_set(selectors: Sequence[Any], chosen: Sequence[Disk], resolved: Mapping[str, str]) -> Tuple[Set[str], List[str]]:
-    """Device numbers that may be wiped. Each entry must name one disk of the selection: a stale opt-in is an error, not a no-op."""
-    wipe: Set[str] = set()
-    problems = []
-    for selector in selectors:
-        wrong = check_selector(selector, NAMING)
-        found, _ = ([], []) if wrong else select([selector], chosen, resolved)
-        if wrong or len(found) != 1:
-            problems.append(f"wipe: {wrong or say(selector) + ' does not name one disk of the selection'}")
-        wipe |= {disk.number for disk in found}
-    return wipe, problems
 
 
 def _root_facts(system: System, point: str, mounted: bool) -> Dict[str, Any]:
@@ -137,14 +130,14 @@ def _points(mount: str, count: int) -> List[str]:
 
 def diff(args: Args, state: State) -> Change:
     """What would be done. Raises Failed with every reason of every disk when one of them must not be touched."""
-    standings = _stand_all(args, state)
-    problems = _problems(args, state, standings)
+    stood = _stand(args, state)
+    problems = _problems(args, state, stood)
     if problems:
         raise Failed(
             "scratch_disks refuses, and nothing was written on any disk of this node:\n" + "\n".join(f"  - {p}" for p in problems),
-            refused=problems, devices=[_shown(s, "") for s in standings],
+            refused=problems, devices=[_shown(s, "") for s in stood.targets],
         )
-    plan = _assign(args, state, standings)
+    plan = _assign(args, state, stood.targets)
     change = Change(data={"plan": plan})
     for standing, point in plan:
         change.actions += _actions(args, state, standing, point)
@@ -157,11 +150,14 @@ def _wish(args: Args) -> Dict[str, Any]:
     return {"fstype": args["fstype"], "label": args["label"], "min_size": parse_size(args["min_size"]) if args["min_size"] else 0}
 
 
-def _stand_all(args: Args, state: State) -> List[Standing]:
-    return [stand(reading, state["records"], _wish(args), state["wipe"]) for reading in state["readings"]]
+def _stand(args: Args, state: State) -> Stood:
+    if state["layout"] == LEVEL and state["chosen"]:
+        return scratch_array.stand_set(state["readings"], state["array"], state["records"], _wish(args), state["wipe"])
+    standings = [stand(reading, state["records"], _wish(args), state["wipe"]) for reading in state["readings"]]
+    return Stood(standings, [standing for standing in standings if standing.reasons])
 
 
-def _problems(args: Args, state: State, standings: Sequence[Standing]) -> List[str]:
+def _problems(args: Args, state: State, stood: Stood) -> List[str]:
     """Everything that stops the whole node, most general first."""
     chosen: List[Disk] = state["chosen"]
     problems = list(state["problems"])
@@ -173,22 +169,19 @@ def _problems(args: Args, state: State, standings: Sequence[Standing]) -> List[s
         problems.append(f"min_size {args['min_size']!r} is no size; write for example 500GB")
     if args["layout"] == "single" and len(chosen) > 1:
         problems.append(f"layout single takes exactly one disk, and {len(chosen)} are selected; choose layout each (or raid0)")
-    if args["layout"] == "raid0":
-        problems.append(_no_raid(state))
+    if state["layout"] == LEVEL:
+        problems += scratch_array.problems(chosen, state["no_md"], parse_size(args["chunk"]))
+        if not md_conf.NAME.fullmatch(args["label"]):
+            problems.append(f"label {args['label']!r} is the array's name too, and must be of letters, digits, dot, dash and underscore")
     longest = 12 if args["fstype"] == "xfs" else 16
-    if len(args["label"]) + (1 if len(chosen) > 1 else 0) > longest:
+    if len(args["label"]) + (1 if len(stood.targets) > 1 else 0) > longest:
         problems.append(f"label {args['label']!r} is too long for {args['fstype']} (at most {longest} characters with the number)")
     if not args["mode"].isdigit():
         problems.append(f"mode {args['mode']!r} must be octal, such as '0755'")
     if not os.path.isabs(args["mount"]) or os.path.normpath(args["mount"]) == "/":
         problems.append(f"mount {args['mount']!r} must be an absolute path other than /")
-    return problems + refusals(standings) + (_busy_points(args, state, standings) if args["devices"] else [])
-
-
-def _no_raid(state: State) -> str:
-    if not state["md"]:
-        return "layout raid0 needs the kernel's md driver and mdadm, and this node lacks them (no /proc/mdstat or no mdadm); choose layout each"
-    return "layout raid0 is not built yet in this version of nodectl; choose layout each"
+    refused = [standing for standing in stood.targets if standing.reasons and standing not in stood.refused]
+    return problems + refusals([*stood.refused, *refused]) + (_busy_points(args, state, stood.targets) if args["devices"] else [])
 
 
 def _busy_points(args: Args, state: State, standings: Sequence[Standing]) -> List[str]:
@@ -222,12 +215,18 @@ def _actions(args: Args, state: State, standing: Standing, point: str) -> List[s
     if standing.place == "free":
         if standing.found:
             out.append(f"clear {disk.identity()}, which carries {standing.found}")
+        if state["layout"] == LEVEL:
+            out.append(f"stripe {' '.join(disk.serial for disk in state['chosen'])} (raid0, chunk {args['chunk']})")
         out.append(f"make {args['fstype']} with label {_label(args, point)} on {disk.identity()}")
+    elif disk.kind == "md" and not disk.number:
+        out.append(f"assemble {disk.identity()}")
     mounted = standing.place == "ours" and state["here"].get(point) == disk.number
     if not mounted:
         out.append(f"mount {disk.identity()} on {point}")
     if standing.place == "free" or not _in_fstab(args, state, standing, point):
         out.append(f"write the line for {point} into {fstab.PATH}")
+    if (standing.place == "free" and state["layout"] == LEVEL) or _boot_differs(state, standing):
+        out.append(f"write {md.conf_path()}" + (f", then {state['ramdisk']}" if state["ramdisk"] else ""))
     if not mounted or _root_differs(args, state["roots"].get(point, {})):
         out.append(f"set owner and mode of {point}")
     return out
@@ -236,6 +235,21 @@ def _actions(args: Args, state: State, standing: Standing, point: str) -> List[s
 def _in_fstab(args: Args, state: State, standing: Standing, point: str) -> bool:
     entry = scratch_make.entry_for((standing.record or {}).get("uuid", ""), point, args["fstype"], args["mount_opts"])
     return fstab.find(state["fstab"], point) == [entry]
+
+
+def _boot_differs(state: State, standing: Standing) -> bool:
+    """Whether the boot knows another array than the one that was made, or none, or its ramdisk has not been told."""
+    record = standing.record or {}
+    if standing.place != "ours":
+        return False
+    told = record.get("boot") or not record.get("array") or not state["ramdisk"]
+    return _wanted_conf(state["conf"], state["records"], record) != state["conf"] or not told
+
+
+def _wanted_conf(text: str, records: Mapping[str, Mapping[str, Any]], record: Mapping[str, Any]) -> str:
+    gone = {str(records[key].get("array", "")) for key in scratch_make.superseded(records, str(record["uuid"]))} - {""}
+    name = md.path_of(str(record.get("name", "")))
+    return md_conf.with_array(text, name, str(record.get("array", "")), gone) if record.get("array") or gone else text
 
 
 def _label(args: Args, point: str) -> str:
@@ -268,46 +282,95 @@ def write(system: System, args: Args, state: State, change: Change) -> None:
 
 
 def _write(system: System, args: Args, state: State, change: Change) -> None:
-    """Each disk in turn: looked at again, made, mounted, written into fstab."""
+    """Each filesystem in turn: its disks looked at again, made, mounted, written into fstab, told to the boot."""
     try:
         uid, gid = _ids(args)
     except KeyError as unknown:
         raise Failed(f"owner or group of {args['mount']}: this node does not know {unknown}; nothing was written on any disk") from None
-    if any(standing.place == "free" for standing, _ in change.data["plan"]) and system.which(f"mkfs.{args['fstype']}") is None:
-        package = {"xfs": "xfsprogs", "ext4": "e2fsprogs"}[args["fstype"]]
-        raise Failed(f"mkfs.{args['fstype']} is not installed (package {package}); nothing was written on any disk")
-    for standing, point in change.data["plan"]:
+    plan: List[Tuple[Standing, str]] = change.data["plan"]
+    for program, package in state["lacks"].items():
+        if any(_needs(program, standing) for standing, _ in plan):
+            raise Failed(f"{program} is not installed (package {package}); nothing was written on any disk")
+    for standing, point in plan:
         if not _actions(args, state, standing, point):
             continue
-        key = (standing.record or {}).get("uuid", "")
-        if standing.place == "free":
-            key = _make(system, args, state, standing, point)
+        key, path = _there(system, args, state, standing, point)
         entry = scratch_make.entry_for(key, point, args["fstype"], args["mount_opts"])
-        if standing.place == "free" or state["here"].get(point) != standing.disk.number:
-            scratch_make.mount(system, standing.disk.path, entry, args["mount_opts"])
+        if standing.place == "free" or not standing.disk.number or state["here"].get(point) != standing.disk.number:
+            scratch_make.mount(system, path, entry, args["mount_opts"])
         scratch_make.persist(system, entry)
+        _tell_boot(system, key)
         os.chown(point, -1 if uid is None else uid, -1 if gid is None else gid)
         os.chmod(point, int(args["mode"], 8))
 
 
-def _make(system: System, args: Args, state: State, standing: Standing, point: str) -> str:
-    """Guards once more on this very disk, then the filesystem."""
-    again = stand(scratch_make.read_again(system, standing.disk, True), scratch_make.load_records(system), _wish(args), state["wipe"])
-    if again.place != "free" or again.reasons or again.found != standing.found:
+def _needs(program: str, standing: Standing) -> bool:
+    """mkfs only makes; mdadm also assembles."""
+    return standing.place == "free" or (program == "mdadm" and not standing.disk.number)
+
+
+def _there(system: System, args: Args, state: State, standing: Standing, point: str) -> Tuple[str, str]:
+    """(UUID, device) of the filesystem, which is made, or whose array is assembled, where it is not there."""
+    if standing.place == "free":
+        return _make(system, args, state, standing, point)
+    key = str((standing.record or {})["uuid"])
+    if standing.disk.number:
+        return key, standing.disk.path
+    disk = md.assemble(system, str((standing.record or {})["name"]), str((standing.record or {})["array"]), state["chosen"])
+    found = probe(system, disk.path)
+    if found.uuid != key:
+        what = found.sentence() or "nothing"
+        raise Failed(f"{standing.disk.identity()} was assembled, and carries {what} instead of filesystem {key}; nothing was written on it")
+    return key, disk.path
+
+
+def _make(system: System, args: Args, state: State, standing: Standing, point: str) -> Tuple[str, str]:
+    """Guards once more on these very disks, then the filesystem."""
+    striped = state["layout"] == LEVEL
+    disks = state["chosen"] if striped else [standing.disk]
+    now = dict(state, readings=scratch_make.read_again(system, disks), records=scratch_make.load_records(system))
+    stood = _stand(args, now)
+    again = stood.targets[0]
+    if stood.refused or again.place != "free" or again.reasons or again.found != standing.found:
+        said = "; ".join(reason for one in [again, *stood.refused] for reason in one.reasons)
         raise Failed(
             f"{standing.disk.identity()} changed while this step ran: it carried {standing.found or 'nothing'}, now "
-            f"{again.found or 'nothing'} ({'; '.join(again.reasons) or again.place}); nothing was written on it",
+            f"{again.found or 'nothing'} ({said or again.place}); nothing was written on it",
         )
     system.progress(f"make {args['fstype']} on {standing.disk.identity()}")
-    wish = {"fstype": args["fstype"], "label": _label(args, point), "mount": point}
-    return scratch_make.make(system, again.disk, wish, wipe=bool(again.found), begun=again.record)
+    wish: Dict[str, Any] = {"fstype": args["fstype"], "label": _label(args, point), "mount": point, "serial": again.disk.serial}
+    if striped:
+        wish.update(name=args["label"], chunk=parse_size(args["chunk"]))
+    key, target = scratch_make.make(system, now["readings"], wish, again.record)
+    return key, target.path
+
+
+def _tell_boot(system: System, key: str) -> None:
+    """mdadm.conf first, then the ramdisk that carries a copy of it; only then is the record of what lay there before dropped."""
+    records = scratch_make.load_records(system)
+    record = records[key]
+    text = md.conf(system)
+    new = _wanted_conf(text, records, dict(record, uuid=key))
+    if new != text:
+        md.write_conf(system, new)
+    drop = scratch_make.superseded(records, key)
+    if new != text or (record.get("array") and not record.get("boot")):
+        md.renew_initramfs(system)
+        record = dict(record, boot=md.initramfs_tool(system))
+    if drop or record != records[key]:
+        scratch_make.save_record(system, key, record, drop)
 
 
 def values(args: Args, state: State, change: Change) -> Args:
     plan: List[Tuple[Standing, str]] = change.data["plan"]
-    now = {standing.disk.number: standing.record for standing in _stand_all(args, state)}
+    now = {standing.disk.serial or standing.disk.number: standing for standing in _stand(args, state).targets}
+    shown = [(now.get(standing.disk.serial or standing.disk.number, standing), standing, point) for standing, point in plan]
+    why = [f"{state['layout']}: {state['why']}"]
+    if state["layout"] == LEVEL:
+        why += scratch_array.explain(parse_size(args["chunk"]) or 0, len(state["chosen"]), args["fstype"])
     return {
-        "devices": [_shown(standing._replace(record=now.get(standing.disk.number)), point) for standing, point in plan],
+        "devices": [_shown(there._replace(place=was.place, found=was.found), point) for there, was, point in shown],
+        "layout": state["layout"], "why": why, "packages": sorted(set(state["lacks"].values())) if change else [],
         "plan": list(change.actions),
         "mounts": [point for _, point in plan],
         "warnings": path_warnings(args["devices"], state["chosen"], state["resolved"]),

@@ -41,6 +41,10 @@ class Inside:
         """The outcome of one module as JSON."""
         return self._ask({"module": module, "args": args, "check": check})
 
+    def dies(self, module: str, args: dict[str, Any], number: int, moment: str) -> str:
+        """The act at which the agent was killed, as inside.dies says it."""
+        return str(self._ask({"module": module, "args": args, "check": False, "dies": {"number": number, "moment": moment}})["said"])
+
     def sh(self, command: str) -> str:
         """stdout of a shell line; fails the test when it fails."""
         answer = self._ask({"sh": command})
