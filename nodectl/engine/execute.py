@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from nodectl.diagnostics.model import Mistakes
 from nodectl.engine import background
 from nodectl.engine.actions.contract import ActionFailed, Context
-from nodectl.engine.actions.files import search_folders
 from nodectl.engine.catalogue import ACTIONS, known
 from nodectl.engine.cursor import Position
 from nodectl.engine.include import include
@@ -21,7 +20,6 @@ from nodectl.engine.results import Done, Effects, Item, failed, of_loop, shown, 
 from nodectl.engine.role_arguments import check_arguments
 from nodectl.engine.runtime import PlayScope, Runtime, mistakes_text, text_of
 from nodectl.engine.targets import BadTarget
-from nodectl.lang.lookups import Lookups
 from nodectl.lang.secrets import reveal
 from nodectl.lang.task import Task
 from nodectl.lang.template_error import TemplateError, UndefinedName
@@ -61,7 +59,7 @@ class TaskRun:
 
     def __init__(self, run: Runtime, scope: PlayScope, host: str, position: Position, handler: bool = False) -> None:
         self._run = run
-        self._templar = run.templar.with_lookup(Lookups(lambda kind: search_folders(position.task, run.playbook_dir, kind)))
+        self._templar = run.templar.with_lookup(run.lookups(position.task))
         self._scope = scope
         self._host = host
         self._position = position

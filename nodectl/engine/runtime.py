@@ -16,7 +16,7 @@ from nodectl.engine.cursor import RolesRun
 from nodectl.engine.handlers import HandlerTable
 from nodectl.engine.masking import Masker
 from nodectl.engine.options import Options
-from nodectl.engine.outside import output
+from nodectl.engine.outside import output, readers
 from nodectl.engine.owed import Owed
 from nodectl.engine.state import HostState
 from nodectl.engine.variables import PlayVariables, Variables
@@ -115,7 +115,8 @@ class Runtime:
         self.inventory = inventory
         self.options = options
         self.connections = connections
-        self.templar = templar.with_lookup(Lookups(lambda kind: search_folders(None, self.playbook_dir, kind)))
+        self.asking = threading.Lock()
+        self.templar = templar.with_lookup(self.lookups(None))
         self.states: dict[str, HostState] = {name: HostState(name) for name in inventory.names()}
         self.variables = Variables(inventory, options, self.states, self.templar, self.playbook_dir)
         self.masker = _masker(inventory, options)
@@ -127,6 +128,10 @@ class Runtime:
         self._emit = emit
         self._emit_lock = threading.Lock()
         self._ids = itertools.count(1)
+
+    def lookups(self, task: Task | None) -> Lookups:
+        """Lookups as ``task`` sees them: its role's files first."""
+        return Lookups(lambda kind: search_folders(task, self.playbook_dir, kind), outside=readers(self), vault=self.options.vault)
 
     def enter(self, playbook_dir: Path) -> None:
         """A play begins (or the run ends) whose playbook is in this folder: files, roles and variables are looked for there."""

@@ -6,6 +6,7 @@ Everything wrong is collected; a file that is no YAML at all gives its first syn
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,6 +154,12 @@ def from_yaml(text: str) -> Any:
     for mistake in found.errors:
         raise ValueError(f"not YAML: {mistake.message} ({mistake.origin})")
     return bare(value)
+
+
+def from_yaml_all(text: str) -> list[Any]:
+    """For the filter: the plain values of all documents of a text; raises ValueError with the first mistake."""
+    parts = re.split(r"^---(?=\s|$)", text, flags=re.MULTILINE)
+    return [from_yaml(part) for number, part in enumerate(parts) if number or part.strip()]
 
 
 def to_yaml(value: Any, *, flow: bool | None = None, indent: int | None = None, width: int | None = None, sort_keys: bool = True) -> str:

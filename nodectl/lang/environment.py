@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
+from datetime import UTC, datetime
 from typing import Any
 
 import jinja2
@@ -14,6 +15,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from nodectl.lang import filters, tests
 from nodectl.lang.conditions import no_word
+from nodectl.lang.filters_text import strftime_at
 from nodectl.lang.plain import data, joined, text_of
 from nodectl.lang.scope import Rendered, Scope, ScopeContext
 from nodectl.lang.secrets import reveal
@@ -74,19 +76,21 @@ class TextEnvironment(FileEnvironment):
 
 def make(kind: type[FileEnvironment]) -> FileEnvironment:
     environment = kind(undefined=Missing, trim_blocks=True)
-    environment.globals.update(omit=OMIT, lookup=_lookup, query=_query, q=_query, now=_no_clock, undef=_undef)
-    environment.filters.update(_FILTERS, _no_word=no_word)
+    environment.globals.update(omit=OMIT, lookup=_lookup, query=_query, q=_query, now=_now, undef=_undef)
+    environment.filters.update(_FILTERS, _no_word=no_word, strftime=_strftime, **{"ansible.builtin.strftime": _strftime})
     environment.tests.update(_TESTS)
     return environment
 
 
-def _with_prefix(table: Mapping[str, Callable[..., Any]]) -> Mapping[str, Callable[..., Any]]:
-    """Each name as it is, and as a name of Ansible's collection."""
-    return {**table, **{f"ansible.builtin.{name}": function for name, function in table.items()}}
+def _by_all_names(builtin: Mapping[str, Callable[..., Any]], collections: Mapping[str, Mapping[str, Callable[..., Any]]]) -> dict[str, Callable[..., Any]]:
+    """Each name as it is, and with its collection; those of Ansible itself come first where names are the same."""
+    every = {"ansible.builtin": builtin, **collections}
+    short = {name: function for table in collections.values() for name, function in table.items()}
+    return {**short, **builtin, **{f"{collection}.{name}": function for collection, table in every.items() for name, function in table.items()}}
 
 
-_FILTERS = _with_prefix(filters.FILTERS)
-_TESTS = _with_prefix(tests.TESTS)
+_FILTERS = _by_all_names(filters.FILTERS, filters.COLLECTIONS)
+_TESTS = _by_all_names(tests.TESTS, tests.COLLECTIONS)
 
 
 @jinja2.pass_context
@@ -116,8 +120,22 @@ def _lookup(context: ScopeContext, name: str, *terms: Any, **options: Any) -> An
     return ",".join(map(text_of, items)) if all(isinstance(item, str) for item in items) else items
 
 
-def _no_clock(*_args: Any, **_options: Any) -> Any:
-    raise TemplateError("now() is not available: a run's values must not depend on the moment", "use ansible_date_time from the node's facts")
+@jinja2.pass_context
+def _now(context: ScopeContext, utc: bool = False, fmt: str | None = None) -> Any:
+    """The moment, which only the engine knows."""
+    seconds = context.source.moment()
+    if fmt is not None:
+        return strftime_at(fmt, seconds, utc)
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return (moment if utc else moment.astimezone()).replace(tzinfo=None)
+
+
+@jinja2.pass_context
+def _strftime(context: ScopeContext, format: str, second: Any = None, utc: bool = False) -> str:
+    try:
+        return strftime_at(str(format), context.source.moment() if second is None else float(second), utc)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TemplateError(f"strftime: {second!r} is no number of seconds: {error}") from None
 
 
 def _undef(hint: str = "") -> Missing:

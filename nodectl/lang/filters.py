@@ -10,6 +10,9 @@ from jinja2 import Undefined
 from jinja2.filters import FILTERS as JINJA
 
 from nodectl.lang.filters_data import DATA_FILTERS
+from nodectl.lang.filters_general import GENERAL_FILTERS, UTILS_FILTERS
+from nodectl.lang.filters_net import NET_FILTERS
+from nodectl.lang.filters_secret import SECRET_FILTERS
 from nodectl.lang.filters_text import TEXT_FILTERS
 from nodectl.lang.undefined import Broken, Missing
 
@@ -67,10 +70,17 @@ def _listed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _table() -> dict[str, Callable[..., Any]]:
-    table = {**JINJA, **{name: _listed(JINJA[name]) for name in _GENERATORS}, **DATA_FILTERS, **TEXT_FILTERS, "type_debug": type_debug}
+    table = {**JINJA, **{name: _listed(JINJA[name]) for name in _GENERATORS}, **DATA_FILTERS, **TEXT_FILTERS, **SECRET_FILTERS, "type_debug": type_debug}
     table = {name: _passing(function) for name, function in table.items()}
     table.update(default=default, d=default, mandatory=mandatory)
     return table
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = _table()
+# What collections add, by the collection's name; the last one's short name wins where two have the same.
+COLLECTIONS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    name: {key: _passing(function) for key, function in table.items()}
+    for name, table in (
+        ("ansible.utils", {**NET_FILTERS, **UTILS_FILTERS}), ("ansible.netcommon", NET_FILTERS), ("community.general", GENERAL_FILTERS),
+    )
+}  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import glob
 import hashlib
 import json
 import ntpath
@@ -11,6 +12,7 @@ import re
 import shlex
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
@@ -118,6 +120,34 @@ def to_nice_yaml(value: Any, indent: int = 4, width: int | None = None, sort_key
 
 def from_yaml(value: Any) -> Any:
     return document.from_yaml(value) if isinstance(value, str) else value
+
+
+def from_yaml_all(value: Any) -> Any:
+    """The documents of a text that holds several."""
+    return document.from_yaml_all(value) if isinstance(value, str) else [] if value is None else value
+
+
+def to_datetime(value: str, format: str = "%Y-%m-%d %H:%M:%S") -> datetime:
+    return datetime.strptime(value, format)
+
+
+def strftime_at(format: str, second: float, utc: bool) -> str:
+    """``second`` since 1970, in the controller's time zone or in UTC."""
+    moment = datetime.fromtimestamp(second, UTC)
+    return (moment if utc else moment.astimezone()).strftime(format)
+
+
+def fileglob(pattern: str) -> list[str]:
+    """Files of the controller that match."""
+    return sorted(path for path in glob.glob(pattern) if os.path.isfile(path))
+
+
+def win_dirname(value: str) -> str:
+    return ntpath.dirname(value)
+
+
+def win_splitdrive(value: str) -> list[str]:
+    return list(ntpath.splitdrive(value))
 
 
 def b64encode(value: Any, encoding: str = "utf-8") -> str:
@@ -236,6 +266,7 @@ def commonpath(value: Sequence[str]) -> str:
 TEXT_FILTERS: Mapping[str, Callable[..., Any]] = {
     "regex_replace": regex_replace, "regex_search": regex_search, "regex_findall": regex_findall, "regex_escape": regex_escape,
     "to_json": to_json, "to_nice_json": to_nice_json, "from_json": from_json, "to_yaml": to_yaml, "to_nice_yaml": to_nice_yaml, "from_yaml": from_yaml,
+    "from_yaml_all": from_yaml_all, "to_datetime": to_datetime, "fileglob": fileglob, "win_dirname": win_dirname, "win_splitdrive": win_splitdrive,
     "b64encode": b64encode, "b64decode": b64decode, "hash": hash_, "sha1": sha1, "md5": md5, "checksum": sha1, "to_uuid": to_uuid,
     "quote": quote, "split": split, "urlsplit": url, "urldecode": unquote_plus, "human_readable": human_readable, "human_to_bytes": human_to_bytes,
     "comment": comment,

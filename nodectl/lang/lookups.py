@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import configparser
+import csv
 import itertools
 import os
 import random
@@ -11,30 +13,38 @@ from pathlib import Path
 from typing import Any
 
 from nodectl.lang.filters_data import flatten, subelements
+from nodectl.lang.secrets import SecretText
+from nodectl.lang.vault import NO_PASSWORDS, Vault, VaultError, is_encrypted
 
 _SEQUENCE = re.compile(r"^(?:(0?x?[0-9a-f]+)-)?(0?x?[0-9a-f]+)(?:/(0?x?[0-9a-f]+))?(?::(.+))?$", re.IGNORECASE)
 # Items: a loop over more would never end on real nodes, and a slip of a digit must not fill the memory.
 MAX_SEQUENCE = 100_000
-REFUSED: Mapping[str, str] = {
-    "pipe": "it would run a program while templates are rendered; use a command task with delegate_to: localhost and register",
-    "lines": "it would run a program while templates are rendered; use a command task with delegate_to: localhost and register",
-    "url": "it would fetch over the network while templates are rendered; use the module uri or get_url",
-    "password": "it would write files while templates are rendered; keep secrets in the environment or in a 0600 file",
-}
-
+REFUSED: Mapping[str, str] = {"config": "nodectl has no ansible.cfg: what it may be told stands in the inventory and on the command line"}
 
 # Those that read files or the environment; the others are pure.
-READING = ("env", "file", "fileglob", "first_found", "template", "vars", "varnames")
+READING = ("csvfile", "env", "file", "fileglob", "first_found", "ini", "template", "unvault", "vars", "varnames")
+# Those that run programs, ask the network, write or know the inventory: the engine hands them in.
+OUTSIDE = ("inventory_hostnames", "lines", "password", "pipe", "url")
+# (terms, options) to the items; raises LookupError or ValueError.
+Reader = Callable[[list[Any], Mapping[str, Any]], list[Any]]
 
 
 class Lookups:
     """All lookups but `vars`. ``folders`` gives the places where a file is looked for: called with "files", "templates" or "vars"."""
 
-    def __init__(self, folders: Callable[[str], Sequence[Path]] | None = None, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folders: Callable[[str], Sequence[Path]] | None = None, environ: Mapping[str, str] | None = None, outside: Mapping[str, Reader] | None = None,
+        vault: Vault = NO_PASSWORDS,
+    ) -> None:
         self._folders = folders or (lambda _kind: ())
         self._environ = os.environ if environ is None else environ
+        self._vault = vault
         self._table: dict[str, Callable[..., list[Any]]] = {
+            **(outside or {}),
+            "csvfile": self._csvfile,
             "env": self._env,
+            "ini": self._ini,
+            "unvault": lambda terms, _options: [self._read(str(term), "files") for term in terms],
             "file": self._file,
             "fileglob": self._fileglob,
             "first_found": self._first_found,
@@ -52,6 +62,8 @@ class Lookups:
             return self._table[name](list(terms), options)
         if name in PURE:
             return PURE[name](list(terms), options)
+        if name in (*OUTSIDE, "_now"):
+            raise ValueError("it cannot be used here: nothing outside the files is asked while they are read")
         raise LookupError(f"no lookup of this name; known are {', '.join(sorted(names()))}")
 
     def _env(self, terms: list[Any], options: Mapping[str, Any]) -> list[Any]:
@@ -60,8 +72,34 @@ class Lookups:
 
     def _file(self, terms: list[Any], options: Mapping[str, Any]) -> list[Any]:
         texts = [self._read(str(term), "files") for term in terms]
-        texts = [text.rstrip() if options.get("rstrip", True) else text for text in texts]
-        return [text.lstrip() if options.get("lstrip", False) else text for text in texts]
+        texts = [_same(text, text.rstrip()) if options.get("rstrip", True) else text for text in texts]
+        return [_same(text, text.lstrip()) if options.get("lstrip", False) else text for text in texts]
+
+    def _csvfile(self, terms: list[Any], options: Mapping[str, Any]) -> list[Any]:
+        """The column `col` of the first row whose column `keycol` is the term."""
+        delimiter = str(options.get("delimiter", "TAB")).replace("TAB", "\t")
+        rows = list(csv.reader(self._read(str(options.get("file", "ansible.csv")), "files").splitlines(), delimiter=delimiter))
+        key, column = int(options.get("keycol", 0)), int(options.get("col", 1))
+        found = [next((row[column] for row in rows if row and row[key] == str(term)), options.get("default")) for term in terms]
+        return [value for value in found if value is not None]
+
+    def _ini(self, terms: list[Any], options: Mapping[str, Any]) -> list[Any]:
+        parser = configparser.ConfigParser(
+            allow_no_value=bool(options.get("allow_no_value", options.get("allow_none", False))),
+            interpolation=configparser.BasicInterpolation() if options.get("interpolation", True) else None,
+        )
+        if options.get("case_sensitive"):
+            parser.optionxform = str  # type: ignore[assignment, method-assign]
+        properties = options.get("type") == "properties"
+        section = "properties" if properties else str(options.get("section", "global"))
+        try:
+            parser.read_string(("[properties]\n" if properties else "") + self._read(str(options.get("file", "ansible.ini")), "files"))
+            if options.get("re"):
+                return [value for term in terms for key, value in parser.items(section) if re.match(str(term), key)]
+            parser.items(section)  # a missing key has a default, a missing section has none
+            return [parser.get(section, str(term), fallback=options.get("default", "")) for term in terms]
+        except configparser.Error as error:
+            raise ValueError(f"ini: {error}") from None
 
     def _fileglob(self, terms: list[Any], _options: Mapping[str, Any]) -> list[Any]:
         """Files that match, sorted; in the first folder that has any."""
@@ -96,14 +134,22 @@ class Lookups:
             looked = ", ".join(map(str, self._folders(kind)))
             raise LookupError(f"file '{name}' not found" + (f"; looked in {looked}" if looked and not os.path.isabs(name) else ""))
         try:
-            return path.read_bytes().decode("utf-8")  # line ends as they are
+            text = path.read_bytes().decode("utf-8")  # line ends as they are
+            return SecretText(self._vault.text(text)) if is_encrypted(text) else text
         except UnicodeDecodeError:
             raise ValueError(f"{path} is not UTF-8 text") from None
+        except VaultError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+
+def _same(before: str, after: str) -> str:
+    """What was secret stays so."""
+    return SecretText(after) if isinstance(before, SecretText) else after
 
 
 def names() -> list[str]:
     """All lookups there are."""
-    return [*READING, *PURE]
+    return [*READING, *OUTSIDE, *PURE]
 
 
 def _first_found_names(terms: list[Any], options: Mapping[str, Any]) -> tuple[list[str], bool]:

@@ -168,6 +168,11 @@ class Scope:
             raise TemplateError(f"lookup('{name}') cannot be used here")
         return lookup(short, terms, options, self.variables, render or self._render_text)
 
+    def moment(self) -> float:
+        """Seconds since 1970. Raises TemplateError where templates may not depend on the moment (while files are checked)."""
+        found = self.look_up("_now", [], {})
+        return float(found[0])
+
     def _named(self, name: str, options: Mapping[str, Any]) -> Any:
         value = self.variable(name)
         if value is not missing:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from jinja2 import Undefined
 from jinja2.tests import TESTS as JINJA
 
+from nodectl.lang.filters_net import NET_TESTS
 from nodectl.lang.undefined import Broken, Missing
 from nodectl.lang.vault import MAGIC, is_encrypted
 from nodectl.lang.versions import compare
@@ -123,6 +124,13 @@ def url(value: Any, schemes: Sequence[str] | None = None) -> bool:
     return uri(value, schemes) and (urlsplit(value).scheme == "file" or bool(urlsplit(value).netloc))
 
 
+def fqdn_valid(*names: str, min_labels: int = 1, allow_underscores: bool = False) -> bool:
+    """Names of hosts as the domain name system takes them."""
+    label = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)" if allow_underscores else r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)")
+    split = [str(name).removesuffix(".").split(".") for name in names]
+    return all(len(parts) >= min_labels and len(".".join(parts)) <= 253 and all(map(label.fullmatch, parts)) for parts in split)
+
+
 def same_file(one: str, two: str) -> bool:
     return os.path.samefile(one, two)
 
@@ -166,3 +174,7 @@ def _table() -> dict[str, Callable[..., bool]]:
 
 
 TESTS: Mapping[str, Callable[..., bool]] = _table()
+COLLECTIONS: Mapping[str, Mapping[str, Callable[..., bool]]] = {
+    "ansible.utils": {name: _strict(test) for name, test in NET_TESTS.items()},
+    "community.general": {"fqdn_valid": _strict(fqdn_valid)},
+}

@@ -154,7 +154,7 @@ def test_python_is_out_of_reach(text: str) -> None:
         ("{{ 1 / 0 }}", "division by zero"),
         ("{{ packages.append }}", "call it with parentheses"),
         ("{{ range(3) }}", "range"),
-        ("{{ now() }}", "not available"),
+        ("{{ now() }}", "cannot be used here"),
         ("{{ lookup('file', 'x') }}", "cannot be used here"),
         ("{{ 'a' if false }}", "without `else`"),
         ("{{ 'x' | bool }}", "neither true nor false"),
