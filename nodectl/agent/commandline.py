@@ -92,11 +92,11 @@ def _outcome(done: Completed, shown: Any, began: datetime.datetime, strip: bool)
         "cmd": shown, "rc": done.rc, "msg": "", "stdout": out, "stderr": err, "stdout_lines": out.splitlines(), "stderr_lines": err.splitlines(),
         "start": began.isoformat(" "), "end": ended.isoformat(" "), "delta": str(ended - began),
     }
-    warnings = _dropped(done)
+    warnings = dropped(done)
     return Outcome(changed=True, failed=done.rc != 0, msg="non-zero return code" if done.rc else "", values=values, warnings=warnings)
 
 
-def _dropped(done: Completed) -> List[str]:
+def dropped(done: Completed) -> List[str]:
     lost = (("stdout", done.dropped_stdout), ("stderr", done.dropped_stderr))
     return [f"{name} was longer than 1 MiB: {count} bytes in its middle were left out" for name, count in lost if count]
 

@@ -149,6 +149,14 @@ class System:
         file.seek(0)
         return file
 
+    def hold(self, name: str, file: BinaryIO) -> BinaryIO:
+        """Bytes that a module fetched itself, for as long as its step goes on: ``held`` finds them again."""
+        self._blobs[name] = file
+        return file
+
+    def held(self, name: str) -> Optional[BinaryIO]:
+        return self._blobs.get(name)
+
     def progress(self, text: str) -> None:
         """A line for the person who waits; may be called often."""
         self._progress(text)

@@ -44,6 +44,9 @@ class NoConnections:
     def fresh(self, target: Target, become: object = None) -> NoReturn:
         raise AssertionError(f"reading must not touch {target.host}")
 
+    def raw(self, target: Target, become: BecomeTarget | None, command: str, executable: str, seconds: float) -> NoReturn:
+        raise AssertionError(f"reading must not touch {target.host}")
+
     def reset(self, host: str) -> None:
         """There is nothing to close."""
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from nodectl.agent import catalogue as on_node
 from nodectl.engine.actions import (
     access,
+    assemble,
     assert_,
     copy,
     debug,
@@ -17,9 +18,14 @@ from nodectl.engine.actions import (
     include_vars,
     machine_profile,
     pause,
+    raw,
     reboot,
+    script,
     set_fact,
+    synchronize,
     template,
+    unarchive,
+    uri,
     wait_for_connection,
 )
 from nodectl.engine.actions.contract import Args, Context
@@ -35,6 +41,7 @@ class Action(NamedTuple):
 ACTIONS: Mapping[str, Action] = {
     "access_files": Action(access.FILES.spec, access.FILES.run),
     "add_host": Action(grow.ADD_HOST, grow.add_host),
+    "assemble": Action(assemble.SPEC, assemble.run),
     "assert": Action(assert_.SPEC, assert_.run),
     "copy": Action(copy.SPEC, copy.run),
     "debug": Action(debug.SPEC, debug.run),
@@ -45,10 +52,15 @@ ACTIONS: Mapping[str, Action] = {
     "machine_profile": Action(machine_profile.SPEC, machine_profile.run),
     "nftables_table": Action(access.FIREWALL.spec, access.FIREWALL.run),
     "pause": Action(pause.SPEC, pause.run),
+    "raw": Action(raw.SPEC, raw.run),
     "reboot": Action(reboot.SPEC, reboot.run),
+    "script": Action(script.SPEC, script.run),
     "set_fact": Action(set_fact.SPEC, set_fact.run),
     "sshd_dropin": Action(access.SSHD.spec, access.SSHD.run),
+    "synchronize": Action(synchronize.SPEC, synchronize.run),
     "template": Action(template.SPEC, template.run),
+    "unarchive": Action(unarchive.SPEC, unarchive.run),
+    "uri": Action(uri.SPEC, uri.run),
     "wait_for_connection": Action(wait_for_connection.SPEC, wait_for_connection.run),
 }
 

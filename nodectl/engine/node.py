@@ -11,7 +11,7 @@ from nodectl.engine.targets import BadTarget, become_of, needed_become, target_o
 from nodectl.lang.secrets import reveal
 from nodectl.lang.task import Become, Reach, Task
 from nodectl.lang.template_error import TemplateError
-from nodectl.transport.channel import BecomeTarget, Channel, Lost, Target
+from nodectl.transport.channel import BecomeTarget, Channel, Lost, Ran, Target
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Wrong, convert
 from nodectl.wire.step import Step
@@ -48,6 +48,13 @@ class RunNode:
         """Raises Unreachable or Lost. Secrets become plain here and nowhere earlier."""
         channel = self._run.connections.channel(self._target, self._become)
         return self._send(channel, self._order(module, args, blobs, self.settings.check), blobs)
+
+    @property
+    def become(self) -> BecomeTarget | None:
+        return self._become
+
+    def raw(self, command: str, executable: str) -> Ran:
+        return self._run.connections.raw(self._target, self._become, str(reveal(command)), executable, self.settings.timeout)
 
     def launch(self, module: str, args: Mapping[str, Any], seconds: float) -> Outcome:
         """The module as a job that goes on without the line, ended after ``seconds``. Raises Unreachable or Lost."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import BinaryIO, Literal, Protocol
+from typing import BinaryIO, Literal, NamedTuple, Protocol
 
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.secret import Secret
@@ -100,6 +100,15 @@ class Channel(Protocol):
         """End the agent; it stops whatever it runs. Idempotent."""
 
 
+class Ran(NamedTuple):
+    """A command that ended. ``dropped``: bytes of both streams beyond what is kept. ``rc`` is -1 where the server did not say it."""
+
+    rc: int
+    stdout: bytes
+    stderr: bytes
+    dropped: int = 0
+
+
 class Connections(Protocol):
     """All channels of a run. One per (host, user); handshakes are limited per address."""
 
@@ -108,6 +117,9 @@ class Connections(Protocol):
 
     def fresh(self, target: Target, become: BecomeTarget | None = None) -> Channel:
         """A new login over a new TCP connection, not shared: proves that a person could still get in. The caller closes it."""
+
+    def raw(self, target: Target, become: BecomeTarget | None, command: str, executable: str, seconds: float) -> Ran:
+        """One line by a shell of the node (``executable``, else /bin/sh), without an agent. Raises Unreachable or Lost."""
 
     def reset(self, host: str) -> None:
         """Close the channels of one host; the next ``channel`` connects anew."""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
+from nodectl.transport import shell
 from nodectl.transport.bundle import Supply
-from nodectl.transport.channel import BecomeTarget, Connections, Limits, Lost, Target, Unreachable
+from nodectl.transport.channel import BecomeTarget, Connections, Limits, Lost, Ran, Target, Unreachable
 from nodectl.transport.dial import Over
 from nodectl.transport.gate import Gates
 from nodectl.transport.known_hosts import Refused
 from nodectl.transport.local import LocalLine
 from nodectl.transport.route import Router
 from nodectl.transport.ssh import Dialer, Link, SessionRefused, SshLine, quiet
-from nodectl.transport.start import Order, order, start
+from nodectl.transport.start import order, start
 from nodectl.transport.stream import AgentChannel, Reports
 from nodectl.transport.watchdog import Watchdog
 
@@ -24,6 +27,8 @@ from nodectl.transport.watchdog import Watchdog
 CLOSE_LIMIT = 6.0
 
 Identity = tuple[str, ...]
+# What was begun on a connection: an agent, or one command.
+Begun = TypeVar("Begun")
 
 
 def _silent(_: str) -> None:
@@ -94,6 +99,13 @@ class Pool(Connections):
                     self._refuse_after_close(target.host)
             return found
 
+    def raw(self, target: Target, become: BecomeTarget | None, command: str, executable: str, seconds: float) -> Ran:
+        node = self._node(target.host)
+        given = shell.order(command, executable, become)
+        with node.lock:
+            line = self._on_link(node, target, lambda link: self._line(target, given.argv, link))
+        return shell.run(line, given, target.host, seconds)
+
     def fresh(self, target: Target, become: BecomeTarget | None = None) -> AgentChannel:
         link = None if target.connection == "local" else self._dial(target)
         try:
@@ -158,18 +170,21 @@ class Pool(Connections):
             raise Unreachable("closed", f"{host}: the run is over, its connections are closed")
 
     def _open(self, node: _Node, target: Target, become: BecomeTarget | None) -> AgentChannel:
+        return self._on_link(node, target, lambda link: self._start(target, become, link, self._reports))
+
+    def _on_link(self, node: _Node, target: Target, begin: Callable[[Link | None], Begun]) -> Begun:
         """On a connection that is there already, where the server opens one more session on it; else on a new one."""
         if target.connection == "local":
-            return self._start(target, become, None, self._reports)
+            return begin(None)
         links = node.links.setdefault(_identity(target), [])
         for link in _living(links):
             try:
-                return self._start(target, become, link, self._reports)
+                return begin(link)
             except SessionRefused:
                 continue
         links.append(self._dial(target))
         try:
-            return self._start(target, become, links[-1], self._reports)
+            return begin(links[-1])
         except Unreachable as error:
             links.pop().close()
             raise error from None
@@ -202,7 +217,7 @@ class Pool(Connections):
     def _start(self, target: Target, become: BecomeTarget | None, link: Link | None, reports: Reports) -> AgentChannel:
         begin = time.monotonic()
         order_ = order(target.python, become)
-        line = self._line(target, order_, link)
+        line = self._line(target, order_.argv, link)
         try:
             core, missing = self._agent()
             started = start(line, order_, core, target.host, self._limits.start - (time.monotonic() - begin))
@@ -212,8 +227,8 @@ class Pool(Connections):
         self._hello(target.host)
         return AgentChannel(target.host, target.host, line, started, self._limits.silence, self._watchdog, reports, missing)
 
-    def _line(self, target: Target, order_: Order, link: Link | None) -> SshLine | LocalLine:
-        return link.run(order_.command, target.host, self._limits.start) if link else LocalLine(order_.argv)
+    def _line(self, target: Target, argv: list[str], link: Link | None) -> SshLine | LocalLine:
+        return link.run(shlex.join(argv), target.host, self._limits.start) if link else LocalLine(argv)
 
     def _agent(self) -> tuple[bytes, Callable[[str], bytes]]:
         """What an agent starts from, and what it is sent later for a module. The sources are read when the first one starts."""

@@ -21,7 +21,7 @@ from nodectl.report.exit_code import ExitCode
 from nodectl.report.human import View
 from nodectl.report.journal import read_journal
 from nodectl.report.live import Output, console_for
-from nodectl.transport.channel import BecomeTarget, Channel, Limits, Target
+from nodectl.transport.channel import BecomeTarget, Channel, Limits, Ran, Target
 
 BOOK = "- hosts: all\n  gather_facts: false\n  tasks:\n    - command: echo one\n    - command: {}\n    - file: {{path: done, state: touch}}\n"
 
@@ -37,6 +37,9 @@ class Lines:
         raise AssertionError("not asked")
 
     def fresh(self, target: Target, become: object = None) -> Channel:
+        raise AssertionError("not asked")
+
+    def raw(self, target: Target, become: BecomeTarget | None, command: str, executable: str, seconds: float) -> Ran:
         raise AssertionError("not asked")
 
     def reset(self, host: str) -> None:

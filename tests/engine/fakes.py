@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from nodectl.agent.runner import run_step
 from nodectl.agent.system import System
-from nodectl.transport.channel import BecomeTarget, Lost, Target, Unreachable
+from nodectl.transport.channel import BecomeTarget, Lost, Ran, Target, Unreachable
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.step import Step
 
@@ -66,6 +66,10 @@ class FakeConnections:
     def fresh(self, target: Target, become: object = None) -> FakeChannel:
         self.fresh_logins.append(target.host)
         return self.channel(target)
+
+    def raw(self, target: Target, become: BecomeTarget | None, command: str, executable: str, seconds: float) -> Ran:
+        """Every line prints itself."""
+        return Ran(0, command.encode(), b"")
 
     def reset(self, host: str) -> None:
         return None

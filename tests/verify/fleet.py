@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from nodectl.transport.channel import BecomeTarget, Lost, Target, Unreachable
+from nodectl.transport.channel import BecomeTarget, Lost, Ran, Target, Unreachable
 from nodectl.verify.judging.formulas import bandwidth
 from nodectl.verify.trial import Node
 from nodectl.wire.event import Event
@@ -115,6 +115,9 @@ class FakeFleet:
         if node.down:
             raise Lost("the line is broken")
         return FakeChannel(self, node)
+
+    def raw(self, target: Target, become: BecomeTarget | None, command: str, executable: str, seconds: float) -> Ran:
+        raise AssertionError("a verification has agents")
 
     def fresh(self, target: Target, become: object = None) -> FakeChannel:
         node = self.nodes[target.host]

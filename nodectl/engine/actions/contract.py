@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Protocol
 from nodectl.lang.task import Task
 from nodectl.lang.template import Templar
 from nodectl.lang.vault import NO_PASSWORDS, Vault
-from nodectl.transport.channel import Channel, Target
+from nodectl.transport.channel import BecomeTarget, Channel, Ran, Target
 from nodectl.wire.outcome import Outcome
 
 Args = dict[str, Any]
@@ -34,6 +34,13 @@ class Node(Protocol):
 
     def step(self, module: str, args: Mapping[str, Any], blobs: Mapping[str, BinaryIO] | None = None) -> Outcome:
         """One module on the node, with the task's become, environment, check mode and timeout. Raises Unreachable or Lost."""
+
+    @property
+    def become(self) -> BecomeTarget | None:
+        """Whom the task becomes there; None for nobody."""
+
+    def raw(self, command: str, executable: str) -> Ran:
+        """One line by a shell of the node, without an agent. Raises Unreachable or Lost."""
 
     def login(self) -> dict[str, str]:
         """The login itself: user, and SSH_CONNECTION where there is one. Raises Unreachable or Lost."""

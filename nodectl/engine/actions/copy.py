@@ -76,7 +76,7 @@ def unseen(outcome: Outcome) -> Outcome:
 
 def _file(context: Context, args: Args, source: Path) -> Outcome:
     try:
-        clear = _decrypted(context, source) if args["decrypt"] else None
+        clear = decrypted(context, source) if args["decrypt"] else None
         if clear is not None:
             return unseen(send_bytes(context, args, clear, source.name))
         checksum = sha1(source)
@@ -95,7 +95,7 @@ def _file(context: Context, args: Args, source: Path) -> Outcome:
         raise ActionFailed(f"{source}: {error.strerror}") from None
 
 
-def _decrypted(context: Context, source: Path) -> bytes | None:
+def decrypted(context: Context, source: Path) -> bytes | None:
     """What a file holds that ansible-vault encrypted; None for any other. Raises OSError."""
     with source.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC.encode():
