@@ -25,6 +25,7 @@ MODULES: Mapping[str, str] = {
     "capabilities": "nodectl.agent.modules.capabilities",
     "command": "nodectl.agent.modules.command",
     "copy": "nodectl.agent.modules.copy",
+    "copy_folder": "nodectl.agent.modules.copy_folder",
     "cron": "nodectl.agent.modules.cron",
     "deb822_repository": "nodectl.agent.modules.deb822_repository",
     "debconf": "nodectl.agent.modules.debconf",

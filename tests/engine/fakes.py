@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -93,7 +94,8 @@ class FakeConnections:
             self.most_running = max(self.most_running, self._running)
         try:
             scripted = self._script(host, step) if self._script else None
-            return scripted or run_step(System(step.environment, blobs), step)
+            arrived = {name: io.BytesIO(blob.read()) for name, blob in (blobs or {}).items()}
+            return scripted or run_step(System(step.environment, arrived), step)
         finally:
             with self._lock:
                 self._running -= 1

@@ -5,19 +5,18 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
+from nodectl.engine.actions import copy_folder
 from nodectl.engine.actions.contract import ActionFailed, Args, Context
-from nodectl.engine.actions.files import find_source
+from nodectl.engine.actions.files import find_source, sha1_of
 from nodectl.lang.vault import MAGIC, VaultError
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
 
-# Read so much of a local file at a time while hashing it: large enough to be as fast as the disk.
-PIECE = 1024 * 1024
 # Up to here the bytes are sent unasked: asking first costs a round trip, sending this much costs less.
 SEND_UNASKED = 256 * 1024
 
@@ -35,6 +34,7 @@ SPEC = Spec(
         "force": Param("bool", "Replace a file that differs; false only makes missing ones.", default=True),
         "remote_src": Param("bool", "src is on the node.", default=False),
         "follow": Param("bool", "Write through a link at dest.", default=False),
+        "local_follow": Param("bool", "Copy what links of the controller's folder point to; false: the links themselves.", default=True),
         "validate": Param("str", "A command that must accept the new file before it takes the old one's place; %s is its name."),
         "checksum": Param("str", "SHA-1 that the source must have."),
         "decrypt": Param("bool", "Put the clear text of a vault-encrypted src on the node.", default=True),
@@ -46,11 +46,6 @@ SPEC = Spec(
 )
 # What goes to the node as it was given.
 PASSED_ON = ("mode", "owner", "group", "directory_mode", "backup", "force", "follow", "validate")
-
-
-class _Entry(NamedTuple):
-    source: Path
-    relative: str
 
 
 def run(context: Context, args: Args) -> Outcome:
@@ -79,7 +74,7 @@ def _file(context: Context, args: Args, source: Path) -> Outcome:
         clear = decrypted(context, source) if args["decrypt"] else None
         if clear is not None:
             return unseen(send_bytes(context, args, clear, source.name))
-        checksum = sha1(source)
+        checksum = sha1_of(source)
         wanted = args["checksum"]
         if wanted and wanted.lower() != checksum:
             raise ActionFailed(f"{source} has the checksum {checksum}, not {wanted}")
@@ -118,43 +113,15 @@ def _send(context: Context, args: Mapping[str, Any], checksum: str, name: str, d
 
 
 def _folder(context: Context, args: Args, source: Path) -> Outcome:
-    """Everything below ``source``; stops at the first failure. One outcome for all."""
     top = args["dest"].rstrip("/") + ("" if args["src"].endswith("/") else f"/{source.name}")
-    whole = Outcome(values={"dest": args["dest"].rstrip("/") + "/"})
-    for entry in _entries(source):
-        place = f"{top}/{entry.relative}" if entry.relative else top
-        if entry.source.is_dir():
-            one = _make_folder(context, args, place)
-        else:
-            one = _file(context, {**args, "dest": place, "checksum": None}, entry.source)
-        whole.changed = whole.changed or one.changed
-        whole.diff += one.diff
-        whole.warnings += one.warnings
-        if one.failed:
-            return Outcome(changed=whole.changed, failed=True, msg=f"{entry.source}: {one.msg}", values={**one.values, "dest": place}, diff=whole.diff)
-    return whole
 
+    def clear(path: Path) -> bytes | None:
+        return decrypted(context, path) if args["decrypt"] else None
 
-def _make_folder(context: Context, args: Mapping[str, Any], place: str) -> Outcome:
-    sent = {key: args[key] for key in ("owner", "group") if args[key] is not None}
-    if args["directory_mode"] is not None:
-        sent["mode"] = args["directory_mode"]
-    return context.node.step("file", {"path": place, "state": "directory", **sent})
-
-
-def _entries(source: Path) -> Iterator[_Entry]:
-    yield _Entry(source, "")
-    for path in sorted(source.rglob("*")):
-        yield _Entry(path, str(path.relative_to(source)))
-
-
-def sha1(path: Path) -> str:
-    """SHA-1 of a file, as Ansible's copy compares by: it tells change from no change, and guards nothing."""
-    digest = hashlib.sha1(usedforsecurity=False)
-    with path.open("rb") as file:
-        while piece := file.read(PIECE):
-            digest.update(piece)
-    return digest.hexdigest()
+    try:
+        return copy_folder.run(context, args, source, top, clear, lambda path, dest: _file(context, {**args, "dest": dest, "checksum": None}, path))
+    except OSError as error:
+        raise ActionFailed(f"{error.filename or source}: {error.strerror}") from None
 
 
 def _as_text(content: Any) -> str:

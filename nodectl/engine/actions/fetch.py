@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 
 from nodectl.engine.actions.contract import ActionFailed, Args, Context
-from nodectl.engine.actions.copy import sha1
+from nodectl.engine.actions.files import sha1_of
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
 
@@ -34,7 +34,7 @@ def run(context: Context, args: Args) -> Outcome:
     data = base64.b64decode(outcome.values["content"])
     place = _place(context, args)
     checksum = hashlib.sha1(data, usedforsecurity=False).hexdigest()
-    changed = not place.is_file() or sha1(place) != checksum
+    changed = not place.is_file() or sha1_of(place) != checksum
     if changed and not context.check:
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
