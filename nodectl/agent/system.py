@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
-import secrets
 import shutil
 import stat
 import sys
@@ -116,16 +116,13 @@ class System:
         if old is not None and stat.S_ISDIR(old.st_mode):
             raise Failed(f"cannot write {path}: it is a directory")
         kept = old if old is not None and stat.S_ISREG(old.st_mode) else None
-        temporary = os.path.join(os.path.dirname(target) or ".", f".{os.path.basename(target)[:200]}.nodectl-{secrets.token_hex(6)}")
         try:
-            _fill(temporary, data, kept, target, mode, uid, gid)
-            os.rename(temporary, target)
+            with _Beside(target) as temporary:
+                _fill(temporary.handle, data, kept, target, mode, uid, gid)
+                os.rename(temporary.path, target)
             _sync_folder(os.path.dirname(target) or ".")
         except OSError as error:
             raise Failed(f"cannot write {path}: {_why(error)}") from None
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
 
     def mounts(self) -> List[Mount]:
         """The mount table as the kernel has it, oldest first: of two on one target the last one is seen."""
@@ -186,11 +183,75 @@ def _unescape(text: str) -> str:
     return _OCTAL.sub(lambda found: chr(int(found.group(1), 8)), text)
 
 
+class _Beside:
+    """A file beside ``target`` with a name that the next writer finds again, locked while it is ours; gone at the end.
+
+    A writer that was killed leaves one without a lock: the next one takes it away. So nothing is left for ever, and nothing has to be searched for.
+    """
+
+    # Writers of one file at the same time, each with a name of its own.
+    MOST = 16
+
+    def __init__(self, target: str) -> None:
+        folder, name = os.path.split(target)
+        start = os.path.join(folder or ".", "." + os.fsdecode(os.fsencode(name)[:200]) + ".nodectl-")
+        for number in range(self.MOST):
+            self.path = f"{start}{number}"
+            if self._taken():
+                return
+        raise OSError(errno.EEXIST, f"{self.MOST} others are writing it")
+
+    def _taken(self) -> bool:
+        """Made and locked; a name of somebody who lives is left alone."""
+        try:
+            self.handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            if not _abandoned(self.path):
+                return False
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.path)
+            return self._taken()
+        with contextlib.suppress(OSError):  # a filesystem without locks: nobody takes another's file away then either
+            fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if self._ours():
+            return True
+        os.close(self.handle)  # it was taken for abandoned before the lock was there
+        return False
+
+    def _ours(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self.handle), os.lstat(self.path))
+        except OSError:
+            return False
+
+    def __enter__(self) -> "_Beside":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._ours():  # it was not renamed; after a rename the name may be another writer's by now
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
+        os.close(self.handle)
+
+
+def _abandoned(path: str) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+
+
 def _fill(
-    temporary: str, data: Union[bytes, BinaryIO], old: Optional[os.stat_result], old_path: str, mode: Optional[int], uid: Optional[int], gid: Optional[int],
+    handle: int, data: Union[bytes, BinaryIO], old: Optional[os.stat_result], old_path: str, mode: Optional[int], uid: Optional[int], gid: Optional[int],
 ) -> None:
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as file:
+    with os.fdopen(handle, "wb", closefd=False) as file:
         if isinstance(data, bytes):
             file.write(data)
         else:
@@ -200,12 +261,12 @@ def _fill(
         if owner != (-1, -1):
             os.fchown(handle, *owner)
         if old is not None:
-            _copy_attributes(old_path, temporary)
+            _copy_attributes(old_path, handle)
         os.fchmod(handle, mode if mode is not None else stat.S_IMODE(old.st_mode) if old else 0o644)
         os.fsync(handle)
 
 
-def _copy_attributes(source: str, target: str) -> None:
+def _copy_attributes(source: str, target: int) -> None:
     """SELinux label, ACL, user attributes. A filesystem without them, or a label we may not set, is no reason to fail."""
     with contextlib.suppress(OSError):
         for name in os.listxattr(source):
