@@ -53,7 +53,8 @@ def shown(url: str) -> str:
 
 
 def file_name(url: str) -> str:
-    return os.path.basename(urllib.parse.unquote(urllib.parse.urlsplit(url).path)) or "index.html"
+    """As it stands in the URL, %20 and the like included, as in Ansible."""
+    return os.path.basename(urllib.parse.urlsplit(url).path) or "index.html"
 
 
 def fetch(

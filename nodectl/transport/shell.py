@@ -49,14 +49,13 @@ def run(line: Line, given: Order, who: str, seconds: float) -> Ran:
     """To the end of the command. Raises Lost when the line broke or the time passed, Unreachable when sudo says no."""
     end = time.monotonic() + seconds
     out, err = _Kept(), _Kept()
-    answered = not _asks(given)
+    asks = _asks(given)
     try:
-        if answered:
+        if not asks:
             line.hang_up()
         while True:
             chunk = line.read(READ_WAIT)
-            if not answered and chunk.err and _asked(given, chunk.err, line, end):
-                answered = True
+            if asks and chunk.err and len(err.head) < ASKING and _asked(given, chunk.err, line, end):
                 line.hang_up()
             out.add(chunk.out)
             err.add(chunk.err)
@@ -75,7 +74,7 @@ def _asks(given: Order) -> bool:
 
 
 def _asked(given: Order, err: bytes, line: Line, end: float) -> bool:
-    """Answers sudo's question; True when it was asked. What is typed goes to sudo and to nobody else."""
+    """Answers sudo's question; True when it was asked. Raises Unreachable where it asks again. What is typed goes to sudo and to nobody else."""
     sudo = given.sudo
     if sudo is None or sudo.become.password is None or not sudo.asked(err[:ASKING]):
         return False

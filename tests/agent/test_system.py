@@ -73,6 +73,14 @@ def test_large_output_keeps_both_ends(system: System) -> None:
     assert done.dropped_stderr == 0
 
 
+def test_large_output_on_both_streams_without_text_and_without_an_end(system: System) -> None:
+    each = 3_000_000
+    done = system.run(["sh", "-c", f"head -c {each} /dev/zero; head -c {each} /dev/zero | tr '\\0' '\\377' >&2; exit 7"])
+    assert done.rc == 7
+    assert (done.dropped_stdout, done.dropped_stderr) == (each - KEEP, each - KEEP)
+    assert (done.stdout.count("\0"), done.stderr.count("\ufffd")) == (KEEP, KEEP)
+
+
 def test_exactly_the_limit_drops_nothing(system: System) -> None:
     done = system.run(["head", "-c", str(KEEP), "/dev/zero"])
     assert (len(done.stdout), done.dropped_stdout) == (KEEP, 0)

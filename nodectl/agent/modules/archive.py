@@ -105,7 +105,7 @@ def _packed(system: System, args: Args, check: bool, found: List[str], several: 
             there = attributes.look(system.stat(dest, follow=True))
             replace.put(system, dest, cast(BinaryIO, made), args, attributes.wished(args), there)
     told["archived"] = [] if check else [path for path, _ in members] or found[:1]
-    told["dest_state"] = "incomplete" if told["missing"] and several else "archive" if members else "compress"
+    told["dest_state"] = told["dest_state"] if check else "incomplete" if told["missing"] and several else "archive" if members else "compress"
     if args["remove"] and not check:
         _remove(found)
     return ([f"pack {', '.join(found[:3])} into {dest}"] if differs else []) + ([f"remove {path}" for path in found] if args["remove"] else [])

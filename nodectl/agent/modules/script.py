@@ -36,14 +36,20 @@ def act(system: System, args: Args, check: bool) -> Outcome:
     """The script lies in a folder that only we can read, and only while it runs."""
     wish = {**dict.fromkeys(commandline.PARAMS), **args, "strip_empty_ends": False}
     if check:
-        return commandline.run(system, wish, [], args["cmd"], check)
+        return _told(commandline.run(system, wish, [], args["cmd"], check))
     with tempfile.TemporaryDirectory(prefix="nodectl-") as folder:
         place = os.path.join(folder, os.path.basename(args["name"]))
         with open(place, "wb") as file:
             shutil.copyfileobj(system.blob(args["content_blob"]), file)
         os.chmod(place, 0o700)
         line = " ".join(filter(None, [args["executable"], shlex.quote(place), _arguments(args["cmd"])]))
-        return commandline.run(system, wish, ["/bin/sh", "-c", line], args["cmd"], check)
+        return _told(commandline.run(system, wish, ["/bin/sh", "-c", line], args["cmd"], check))
+
+
+def _told(outcome: Outcome) -> Outcome:
+    """A script that did not run is a skipped task, as in Ansible."""
+    outcome.skipped = not outcome.changed
+    return outcome
 
 
 def _arguments(text: str) -> str:

@@ -117,7 +117,10 @@ def _outcome(system: System, args: Args, reply: web.Reply, dest: Optional[str], 
         values["content"] = _text(reply, content.getvalue())
     if not expected:
         return Outcome(failed=True, msg=f"Status code was {reply.status} and not {args['status_code']}: {reply.msg}", values=values)
-    changed = bool(dest) and _saved(system, args, dest or "", reply, content, values)
+    try:
+        changed = dest is not None and _saved(system, args, dest, reply, content, values)
+    except Failed as failed:
+        raise Failed(failed.msg, **{**failed.values, **values}) from None
     return Outcome(changed=changed, msg=reply.msg, values=values)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from nodectl.agent.contract import Failed
@@ -27,4 +28,7 @@ def run(context: Context, args: Args) -> Outcome:
         raise ActionFailed(failed.msg) from None
     except OSError as error:
         raise ActionFailed(f"{source}: {error.strerror}") from None
-    return send_bytes(context, args, joined(parts, args["delimiter"]), "")
+    data = joined(parts, args["delimiter"])
+    outcome = send_bytes(context, args, data, "")
+    outcome.values["md5sum"] = hashlib.md5(data, usedforsecurity=False).hexdigest()
+    return outcome
