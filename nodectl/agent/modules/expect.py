@@ -30,7 +30,7 @@ SPEC = Spec(
     summary="Run a program on a terminal of its own, and answer what it asks",
     params={
         "command": Param(required=True, help="the command line; no shell"),
-        "responses": Param("dict", required=True, secret=True, help="pattern to answer; to a list of answers for a question that comes several times"),
+        "responses": Param("dict", required=True, help="pattern to answer; to a list of answers for a question that comes several times"),
         "timeout": Param("int", default=30, help="seconds without a question that is known, after which it is given up"),
         "echo": Param("bool", default=False, help="show the answers in the output"),
         "chdir": Param("path", help="run in this folder"),
