@@ -9,7 +9,7 @@ CONSUMERS := .nodectl/consumers
 
 # Debian packages the lab needs on this machine, and those that only the tests need. The one place where they are listed.
 DEMO_PACKAGES := python3-venv debootstrap systemd-container openssh-client iproute2 util-linux e2fsprogs xfsprogs fuse3 debian-archive-keyring ca-certificates
-TEST_PACKAGES := $(DEMO_PACKAGES) git openssh-server sudo fio busybox zsh tcsh fish chromium slurmctld slurmd slurm-client munge openmpi-bin
+TEST_PACKAGES := $(DEMO_PACKAGES) git openssh-server sudo fio busybox zsh tcsh fish chromium slurmctld slurmd slurm-client munge openmpi-bin rsync
 # A kubectl from elsewhere does as well, and Debian's could not be installed beside it.
 TEST_PACKAGES += $(if $(shell command -v kubectl),,kubernetes-client)
 
