@@ -10,6 +10,7 @@ fault     [[fault]] name, value, and `on`: "bad" (the one host that is to be nam
 expect    verdict and status of the bad host (of all hosts where a fault is on all or on the store), `check` that says so, `words` of its reason,
           `also`: other checks that may say no too (patterns with *), `everyone`: true where every host is affected and shows it
 bound     seconds that verify may take
+login     seconds that one login may take (`--timeout`), where a case is about nodes that cannot be reached: shorter waits for the same proof
 first     true: the bad host is the first of the inventory, which holds the rendezvous of every group
 """
 
@@ -23,7 +24,7 @@ from typing import Any
 
 CASES = Path(__file__).parent / "cases"
 SUITES = Path(__file__).parents[2] / "nodectl/verify/suites"
-KEYS = frozenset(["about", "simulated", "steps", "change", "vars", "share", "fault", "expect", "bound", "first"])
+KEYS = frozenset(["about", "simulated", "steps", "change", "vars", "share", "fault", "expect", "bound", "login", "first"])
 EXPECT = frozenset(["verdict", "status", "check", "words", "also", "everyone"])
 PLACES = ("bad", "all", "store")
 
@@ -68,6 +69,7 @@ class Case:
     simulated: str = ""
     share: str = ""
     first: bool = False
+    login: int = 0
     change: dict[str, dict[str, Any]] = field(default_factory=dict)
     variables: dict[str, Any] = field(default_factory=dict)
 
@@ -98,7 +100,8 @@ def case_of(name: str, text: str) -> Case:
     return Case(
         name, data["about"], tuple(data["steps"]), faults,
         Expected(expect["verdict"], expect.get("check", ""), tuple(expect.get("words", ())), tuple(expect.get("also", ())), expect.get("status", "ok"), bool(expect.get("everyone", False))),
-        float(data["bound"]), data.get("simulated", ""), data.get("share", ""), bool(data.get("first", False)), data.get("change", {}), data.get("vars", {}),
+        float(data["bound"]), data.get("simulated", ""), data.get("share", ""), bool(data.get("first", False)), int(data.get("login", 0)),
+        data.get("change", {}), data.get("vars", {}),
     )  # fmt: skip
 
 

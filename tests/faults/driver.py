@@ -49,6 +49,11 @@ class Batch:
     def variables(self) -> dict[str, Any]:
         return {name: value for case in self.cases for name, value in case.variables.items()}
 
+    @property
+    def login(self) -> int:
+        """The longest of their bounds; 0 where none has one of its own."""
+        return max(case.login for case in self.cases)
+
 
 def _on_all(batch: Batch) -> dict[Applied, None]:
     return dict.fromkeys(fault for case in batch.cases for fault in case.faults if fault.on == "all")
@@ -111,7 +116,7 @@ class Driver:
         bad = self._bad(batch)
         try:
             self._break(batch, bad)
-            run = self.verify(folder, batch.steps, batch.change, batch.variables)
+            run = self.verify(folder, batch.steps, batch.change, batch.variables, batch.login)
         finally:
             began = time.monotonic()
             self._mend()
@@ -127,12 +132,13 @@ class Driver:
 
     def _bad(self, batch: Batch) -> dict[str, str]:
         """Other hosts from batch to batch, so that who was broken has to pass later. The first host, which holds the rendezvous of every group, is bad
-        only in shared runs and in cases that ask for it: a group without its rendezvous is a case of its own."""
+        only where a run is full and in cases that ask for it: a group without its rendezvous is a case of its own."""
         names, number = self.lab.names, self.batches.index(batch)
         first = batch.cases[0]
-        if first.share:
-            return {case.name: names[(number + index) % len(names)] for index, case in enumerate(batch.cases)}
         others = names[1:]
+        if first.share:
+            places = others if len(batch.cases) < len(others) else names
+            return {case.name: places[(number + index) % len(places)] for index, case in enumerate(batch.cases)}
         return {case.name: "" if case.everywhere else names[0] if case.first else others[number % len(others)] for case in batch.cases}
 
     def _break(self, batch: Batch, bad: dict[str, str]) -> None:
@@ -147,11 +153,11 @@ class Driver:
                 if fault.on != "all":
                     self.lab.fault("" if fault.on == "store" else bad[case.name], fault.name, fault.value)
 
-    def verify(self, folder: Path, steps: tuple[str, ...], change: dict[str, dict[str, Any]], variables: dict[str, Any]) -> Run:
+    def verify(self, folder: Path, steps: tuple[str, ...], change: dict[str, dict[str, Any]], variables: dict[str, Any], login: int = 0) -> Run:
         folder.mkdir(parents=True)
         suite = folder / "suite.toml"
         suite.write_text(suite_text(steps, change))
-        extra = ["-e", json.dumps(variables)] if variables else []
+        extra = [*(["-e", json.dumps(variables)] if variables else []), *(["--timeout", str(login)] if login else [])]
         return nodectl(folder / "run", "verify", str(self.lab.hosts_yaml), "--suite", str(suite), *extra)
 
 

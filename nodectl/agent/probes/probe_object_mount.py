@@ -23,13 +23,14 @@ SPEC = Spec(
         "unit": Param("str", "the systemd unit that holds the mount", default=""),
         "url": Param("str", "address of rclone's control interface", default=""),
         "env_file": Param("path", "file with RCLONE_RC_USER and RCLONE_RC_PASS", default=""),
-        "store": Param("bool", "also ask the store itself, past the mount; only root can", default=False),
+        "store": Param("bool", "ask the store itself instead, past the mount, which is left alone: it may hang; only root can", default=False),
         "timeout": Param("float", "seconds for each answer", default=20.0),
     },
     returns={
         "mounted": "in the mount table with the expected type", "answers": "a listing came in time", "usable": "the account could do all that was asked",
         "written": "the small file came back byte for byte (null: not tried)", "reason": "what is wrong, \"\" when nothing",
         "fstype": "type", "source": "source", "store": "what the store says when it is asked past the mount, \"\" when it answers or was not asked",
+        "store_answers": "the store answered past the mount (null: not asked, or it cannot be asked from here)",
         "unit_state": "of the unit", "stats": "of rclone's cache", "hidden_entries": "entries in the bare folder while nothing is mounted",
     },
     example="- probe_object_mount:\n    path: /data\n    user: ops\n",
@@ -52,10 +53,9 @@ def act(system: System, args: Args, check: bool) -> Outcome:
     live = found[-1] if found else None
     values: Dict[str, Any] = {
         "mounted": False, "answers": False, "usable": False, "written": None, "fstype": live.fstype if live else "", "source": live.source if live else "",
-        "unit_state": "", "stats": None, "hidden_entries": 0,
+        "unit_state": "", "stats": None, "hidden_entries": 0, "store": "", "store_answers": None,
     }
-    values["reason"] = _look(system, args, real, live, values, check)
-    values["store"] = _store(system, real, args["timeout"]) if args["store"] else ""
+    values["reason"] = _store(system, args, real, values) if args["store"] else _look(system, args, real, live, values, check)
     _unit_and_stats(system, args, values)
     if values["reason"] and args["require"]:
         raise Failed(f"{args['path']}: {values['reason']}{units.last_lines(system, args['unit'])}", **values)
@@ -87,11 +87,13 @@ def _look(system: System, args: Args, real: str, live: Optional[Mount], values: 
     return ""
 
 
-def _store(system: System, path: str, timeout: float) -> str:
+def _store(system: System, args: Args, real: str, values: Dict[str, Any]) -> str:
     try:
-        return rclone_store.trouble(system, rclone_store.find(path), timeout)
+        values["store"] = rclone_store.trouble(system, rclone_store.find(real), args["timeout"])
+        values["store_answers"] = not values["store"]
     except Failed as failed:
-        return failed.msg
+        values["store"] = failed.msg
+    return str(values["store"])
 
 
 def _entries(path: str) -> int:

@@ -100,10 +100,14 @@ def _object_mount(session: Session, step: SuiteStep, facts: NodeFacts, path: str
         return unknown(name, host, "probe_object_mount", outcome.msg)
     reading = Reading()
     usable, reason = Answer("probe_object_mount", outcome.values).truth("usable"), str(outcome.values.get("reason", ""))
+    store, silent = _store_says(session, step, path)
+    if usable and silent:
+        # A listing that the daemon remembers is all that is left of the store, for some minutes.
+        usable, reason = False, f"{path} still shows the names it remembers"
     if usable:
         facts.usable_mounts.add(path)
-    else:
-        reason += _store_says(session, step, path)
+    elif store:
+        reason += f"; {store}"
     reading.must_be_true(
         Measurement(name, usable, "bool", host, "list, write, read back", {"path": path}, detail=reason),
         "mounted, answers, " + ("written and read back" if cached else "can be listed"),
@@ -111,11 +115,12 @@ def _object_mount(session: Session, step: SuiteStep, facts: NodeFacts, path: str
     return reading
 
 
-def _store_says(session: Session, step: SuiteStep, path: str) -> str:
-    """A mount fails for its own reasons, or for those of what lies behind it: asked past it, which only root can."""
+def _store_says(session: Session, step: SuiteStep, path: str) -> tuple[str, bool]:
+    """A mount fails for its own reasons, or for those of what lies behind it: asked past it, which only root can. And whether it was asked in vain."""
     outcome = session.ask("probe_object_mount", {"path": path, "write": False, "store": True, "timeout": step.deadline / 3}, step.deadline + GRACE, root=True)
-    said = outcome.msg if outcome.failed else str(outcome.values.get("store", ""))
-    return f"; {said}" if said else ""
+    if outcome.failed:
+        return outcome.msg, False
+    return str(outcome.values.get("store", "")), outcome.values.get("store_answers") is False
 
 
 def scratch(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
