@@ -143,16 +143,35 @@ def lvm_crc(data: bytes) -> int:
     return crc
 
 
-def md_member(one: LoopDisk, inside: Inside, tmp_path: Path) -> None:
+def md_member(one: LoopDisk, inside: Inside, tmp_path: Path, sector: int = 8) -> None:
+    """Version 1.2 stands 4 KiB from the start."""
     block = bytearray(256)
     block[0:8] = bytes.fromhex("fc4e2ba9") + (1).to_bytes(4, "little")
     block[16:32] = uuid.uuid4().bytes
     block[32:41] = b"old:array"
     block[128:136] = (8).to_bytes(8, "little")
-    block[144:152] = (8).to_bytes(8, "little")
+    block[144:152] = sector.to_bytes(8, "little")
     total = sum(int.from_bytes(block[i : i + 4], "little") for i in range(0, 256, 4))
     block[216:220] = (((total & 0xFFFFFFFF) + (total >> 32)) & 0xFFFFFFFF).to_bytes(4, "little")
-    poke(one, 4096, bytes(block))
+    poke(one, sector * 512, bytes(block))
+
+
+def md_member_at_the_end(one: LoopDisk, inside: Inside, tmp_path: Path) -> None:
+    """Version 1.0, as mirrors of boot partitions have it: nothing at the start shows it."""
+    md_member(one, inside, tmp_path, one.image.stat().st_size // 512 - 16)
+
+
+def ceph(one: LoopDisk, inside: Inside, tmp_path: Path) -> None:
+    poke(one, 0, b"bluestore block device\n" + str(uuid.uuid4()).encode() + b"\n")
+
+
+def iso(one: LoopDisk, inside: Inside, tmp_path: Path) -> None:
+    poke(one, 32768, b"\x01CD001\x01")
+
+
+def data_at_the_end(one: LoopDisk, inside: Inside, tmp_path: Path) -> None:
+    """What a wiped start leaves: a backup table, a log, the end of somebody's database."""
+    poke(one, one.image.stat().st_size - 8192, b"the end of a database")
 
 
 def unsigned_data(one: LoopDisk, inside: Inside, tmp_path: Path) -> None:
@@ -189,7 +208,8 @@ def poke(one: LoopDisk, offset: int, data: bytes) -> None:
 CARRIES = [
     (ext4, "ext4 (label OLD"), (partition_table, "dos partition table"), (partition_in_kernel, "partition"), (swap_signature, "swap"), (btrfs, "btrfs"),
     (luks, "crypto_LUKS"), (lvm, "LVM2_member"), (md_member, "linux_raid_member"), (unsigned_data, "data without a known signature"),
-    (ours_but_not_recorded, "ext4 (label scratch"),
+    (ours_but_not_recorded, "ext4 (label scratch"), (md_member_at_the_end, "linux_raid_member"), (ceph, "ceph_bluestore"),
+    (iso, "iso9660"), (data_at_the_end, "data without a known signature"),
 ]
 
 
@@ -259,6 +279,46 @@ def test_refuses_what_is_held_exclusively(inside: Inside, disk: DiskMaker, tmp_p
     finally:
         os.close(handle)
     assert "holds it exclusively" in refused["msg"]
+
+
+def test_refuses_what_lies_under_a_loop_device(inside: Inside, disk: DiskMaker, tmp_path: Path) -> None:
+    one = disk("ser-under")
+    before = one.sha256()
+    above = subprocess.run(["losetup", "--find", "--show", "--read-only", one.path], check=True, capture_output=True, text=True).stdout.strip()
+    try:
+        refused = inside.step("scratch_disks", args(tmp_path, one, wipe=[{"serial": "ser-under"}]))
+    finally:
+        subprocess.run(["losetup", "--detach", above], check=True)
+    assert f"{Path(above).name} is a loop device on it" in refused["msg"]
+    assert one.sha256() == before
+
+
+def test_refuses_what_a_process_writes_on(inside: Inside, disk: DiskMaker, tmp_path: Path) -> None:
+    """A database on the bare disk holds nothing exclusively."""
+    one = disk("ser-raw")
+    before = one.sha256()
+    database = subprocess.Popen(["sleep", "60"], stdin=os.open(one.path, os.O_RDWR))
+    try:
+        refused = inside.step("scratch_disks", args(tmp_path, one, wipe=[{"serial": "ser-raw"}]))
+    finally:
+        database.kill()
+        database.wait()
+    assert f"sleep (process {database.pid}) has it open for writing" in refused["msg"]
+    assert "wipe does not override" in refused["msg"]
+    assert one.sha256() == before
+
+
+def test_refuses_a_mount_that_was_let_go_while_a_file_is_open(inside: Inside, disk: DiskMaker, tmp_path: Path) -> None:
+    """umount -l: no mount table shows it any more, and the filesystem lives on."""
+    one = disk("ser-lazy")
+    one.run("mkfs.ext4", "-q", "DEV")
+    pid = inside.sh(f"mkdir {tmp_path}/lazy && mount -o ro,noload {one.path} {tmp_path}/lazy && sleep 60 < {tmp_path}/lazy >/dev/null 2>&1 & echo $!; sleep 0.3")
+    inside.sh(f"umount -l {tmp_path}/lazy")
+    before = one.sha256()
+    refused = inside.step("scratch_disks", args(tmp_path, one, wipe=[{"serial": "ser-lazy"}]))
+    inside.sh(f"pkill -P {pid.strip()}; kill {pid.strip()} 2>/dev/null; true")
+    assert "holds it exclusively" in refused["msg"]
+    assert one.sha256() == before
 
 
 def test_refuses_a_read_only_disk(inside: Inside, disk: DiskMaker, tmp_path: Path) -> None:
