@@ -70,20 +70,20 @@ def _words(args: Mapping[str, Any]) -> List[str]:
     return words
 
 
-def order(system: System, args: Mapping[str, Any], names: Names, state: str) -> List[str]:
-    """dnf's verb and names for what is not as wished already, [] where rpm says that all is."""
+def orders(system: System, args: Mapping[str, Any], names: Names, state: str) -> List[List[str]]:
+    """dnf's verbs, each with its names, for what is not as wished already; [] where rpm says that all is."""
     given = [*names.plain, *names.others]
     if state == "absent":
         here = [name for name in names.plain if installed(system, name)] + names.others
-        return ["remove", *here] if here else ["autoremove"] if args.get("autoremove") and not given else []
+        return [["remove", *here]] if here else [["autoremove"]] if args.get("autoremove") and not given else []
     if "*" in given:
-        return ["upgrade"]
+        return [["upgrade"]]
     if state == "latest":
-        upgrade = [name for name in given if name in names.others or installed(system, name)]
+        upgrade = [name for name in names.plain if installed(system, name)]
         fresh = [] if args.get("update_only") else [name for name in given if name not in upgrade]
-        return ["install", *fresh, *upgrade] if fresh or upgrade else []
+        return [[verb, *some] for verb, some in (("install", fresh), ("upgrade", upgrade)) if some]
     missing = [name for name in given if name in names.others or not installed(system, name)]
-    return ["install", *missing] if missing else []
+    return [["install", *missing]] if missing else []
 
 
 def foretell(system: System, args: Mapping[str, Any], words: Sequence[str]) -> List[str]:
@@ -110,7 +110,7 @@ def _nevra(name: str, arch: str, version: str) -> str:
 
 
 def _reason(stderr: str, stdout: str) -> str:
-    said = [line for line in (stderr + "\n" + stdout).splitlines() if line.startswith(("Error", " Problem", "No match", "Unable", "  - "))]
+    said = [line for line in (stderr + "\n" + stdout).splitlines() if line.startswith(("Error", " Problem", "No match", "Unable to find", "  - "))]
     return "; ".join(line.strip() for line in said[:6]) or (stderr.strip() or stdout.strip() or "no reason given").splitlines()[-1]
 
 
@@ -121,21 +121,24 @@ def act(system: System, args: Mapping[str, Any], state: str, check: bool) -> Out
         done = system.run(["dnf", "-y", *_words(args), "makecache", "--refresh"], timeout=INSTALL_SECONDS)
         if done.rc != 0:
             raise Failed(f"dnf makecache: {_reason(done.stderr, done.stdout)}", rc=done.rc)
-    words = order(system, args, names, state)
-    steps = foretell(system, args, words) if words else []
+    todo = orders(system, args, names, state)
+    steps = [step for words in todo for step in foretell(system, args, words)]
     values: Dict[str, Any] = {"rc": 0, "results": steps, "packages": steps}
     if not steps:
         return Outcome(msg="Nothing to do", values=dict(values, results=[]))
     text = "".join(f"{step}\n" for step in steps)
     diff = [{"before": "", "after": text, "before_header": "packages", "after_header": "packages"}]
     if not check:
-        values = _work(system, args, words, names, state)
+        values = _work(system, args, todo, names, state)
     return Outcome(changed=True, msg="; ".join(steps), values=values, diff=diff)
 
 
-def _work(system: System, args: Mapping[str, Any], words: Sequence[str], names: Names, state: str) -> Dict[str, Any]:
+def _work(system: System, args: Mapping[str, Any], todo: Sequence[Sequence[str]], names: Names, state: str) -> Dict[str, Any]:
     before = _all(system)
-    done = system.run(["dnf", "-y", *_words(args), *words], timeout=INSTALL_SECONDS)
+    for words in todo:
+        done = system.run(["dnf", "-y", *_words(args), *words], timeout=INSTALL_SECONDS)
+        if done.rc != 0:
+            break
     after = _all(system)
     results = [f"Installed: {one}" for one in after if one not in before] + [f"Removed: {one}" for one in before if one not in after]
     values: Dict[str, Any] = {"rc": done.rc, "results": results, "packages": results, "stdout": done.stdout, "stderr": done.stderr}

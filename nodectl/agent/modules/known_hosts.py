@@ -68,8 +68,7 @@ def hashed(line: str, host: str, salt: bytes) -> str:
 
 def read(system: System, args: Args) -> State:
     path = os.path.expanduser(args["path"])
-    info = system.stat(path, follow=True)
-    return {"path": path, "text": text_file.read(system, path), "mode": info.st_mode & 0o7777 if info is not None else 0o600}
+    return {"path": path, "text": text_file.read(system, path)}
 
 
 def diff(args: Args, state: State) -> Change:
@@ -118,7 +117,7 @@ def _dropped(args: Args, wish: Optional[Entry], about: "List[tuple[int, Entry]]"
 
 
 def write(system: System, args: Args, state: State, change: Change) -> None:
-    text_file.put(system, state["path"], change.data["after"], mode=state["mode"])
+    text_file.put(system, state["path"], change.data["after"])
 
 
 def values(args: Args, state: State, change: Change) -> Dict[str, Any]:
