@@ -75,8 +75,8 @@ class _Copy:
 
     def _directory(self, _number: int, entry: _Entry, place: str, there: Dict[str, Any], _content: Optional[bytes]) -> None:
         if there["kind"] != "absent":
-            # As in Ansible: only folders that are made take directory_mode.
-            self._attributes(entry._replace(kind="file", mode="preserve"), os.path.realpath(place), there)
+            if entry.name:  # as in Ansible: a folder that was there stays as it is, what is below it does not
+                self._attributes(entry, os.path.realpath(place), there)
             return
         missing = [place]
         while not os.path.lexists(os.path.dirname(missing[0])):
