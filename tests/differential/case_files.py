@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ DEVIATIONS = FOLDER.parent.parent / "docs" / "deviations.md"
 KEYS = frozenset(["says", "tasks", "prepare", "controller", "check", "diff", "refused", "deviation", "differs", "leaves", "vars"])
 # Every case has a folder of its own on the node below this one.
 ROOT = "/srv/twins"
+# Pictures of the node lie here: one per module, and the one before the first.
+PICTURES = "/run/twins"
+FIRST = "first"
 
 
 @dataclass(frozen=True)
@@ -81,9 +85,16 @@ def _read() -> Iterator[Case]:
         yield Case(str(path.relative_to(CASES).with_suffix("")), data)
 
 
-def playbook(chosen: list[Case]) -> str:
-    play = {"hosts": "all", "gather_facts": False, "become": True, "tasks": [case.block() for case in chosen]}
-    return yaml.safe_dump([play], sort_keys=False, allow_unicode=True)
+def playbook(chosen: list[Case], pictures: bool = False) -> str:
+    """One play of all cases, module by module; with ``pictures`` of what lies on the node before the first and after each module."""
+    tasks = [_picture(FIRST)] if pictures else []
+    for module, group in groupby(chosen, key=lambda case: case.module):
+        tasks += [case.block() for case in group] + ([_picture(module)] if pictures else [])
+    return yaml.safe_dump([{"hosts": "all", "gather_facts": False, "become": True, "tasks": tasks}], sort_keys=False, allow_unicode=True)
+
+
+def _picture(name: str) -> dict[str, Any]:
+    return {"name": f"picture {name}", "shell": f"TWIN={{{{ inventory_hostname }}}} python3 {PICTURES}/node_state.py > {PICTURES}/{name}.json", "changed_when": False}
 
 
 def headings() -> set[str]:

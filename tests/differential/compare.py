@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 from tests.differential.case_files import FOLDER, ROOT, Case
-from tests.differential.twins import Side, Told, Twins
+from tests.differential.twins import LINES, Left, Told
 
 FIELDS: Mapping[str, Mapping[str, list[str]]] = tomllib.loads((FOLDER / "fields.toml").read_text("utf-8"))
-# What tells the twins apart from their first day; shadow holds the day of a change, and is compared line by line without it.
-OWN = ("/etc/hostname", "/etc/hosts", "/etc/machine-id", "/etc/ssh/ssh_host_", "/etc/resolv.conf", "/etc/mtab", "/etc/fstab", "/etc/shadow")
 Difference = tuple[Any, Any]
 
 
 def module_of(task: Mapping[str, Any]) -> str:
     """The module that a task names: its one key that fields.toml or a module's name has."""
     keywords = {"name", "register", "loop", "when", "vars", "become", "become_user", "environment", "args", "failed_when", "changed_when", "check_mode", "diff", "ignore_errors", "until", "retries"}
-    return next(key for key in task if key not in keywords)
+    return next(key for key in task if key not in keywords).rsplit(".", 1)[-1]
 
 
-def told(case: Case, twins: Twins) -> dict[str, dict[str, Difference]]:
+def told(case: Case, ansible: Mapping[str, Told], nodectl: Mapping[str, Told]) -> dict[str, dict[str, Difference]]:
     """Task number -> field -> (Ansible's, nodectl's), where they are not the same."""
     found = {}
     for number, task in enumerate(case.data["tasks"], 1):
         name = f"{case.id}#{number}"
-        differing = of_task(module_of(task), twins.ansible.told.get(name), twins.nodectl.told.get(name), case)
+        differing = of_task(module_of(task), ansible.get(name), nodectl.get(name), case)
         if differing:
             found[str(number)] = differing
     return found
@@ -94,26 +91,19 @@ def _diffs(names: list[str], theirs: Told, ours: Told) -> dict[str, Difference]:
     return {f"diff.{name}": (one[name], other[name]) for name in names if one[name] != other[name]}
 
 
-def files(twins: Twins, below: str) -> dict[str, Difference]:
-    """Paths at or below ``below`` that are not the same on both nodes."""
-    return {path: pair for path, pair in _files(twins).items() if path == below or path.startswith(below + "/")}
+def files(theirs: Left, ours: Left, below: str) -> dict[str, Difference]:
+    """Paths at or below ``below`` that the two sides left in another way."""
+    return {path: pair for path, pair in _files(theirs, ours).items() if path == below or path.startswith(below + "/")}
 
 
-def other_files(twins: Twins) -> dict[str, Difference]:
-    """Paths that belong to no case's own folder and are not the same on both nodes."""
-    return {path: pair for path, pair in _files(twins).items() if not path.startswith((*OWN, ROOT))}
+def elsewhere(theirs: Left, ours: Left) -> dict[str, Difference]:
+    """What the two sides left in another way outside of the cases' own folders: path or kind of line -> (Ansible's, nodectl's)."""
+    found: dict[str, Difference] = {path: pair for path, pair in _files(theirs, ours).items() if not path.startswith(ROOT)}
+    found.update({name: (theirs.get(name), ours.get(name)) for name in LINES if theirs.get(name) != ours.get(name)})
+    return found
 
 
-def _files(twins: Twins) -> dict[str, Difference]:
-    one, other = twins.ansible.state["files"], twins.nodectl.state["files"]
-    return {path: (one.get(path), other.get(path)) for path in sorted({*one, *other}) if one.get(path) != other.get(path)}
-
-
-def lines(twins: Twins, what: str) -> tuple[list[str], list[str]]:
-    """(lines only Ansible's node has, lines only nodectl's node has) of passwd, group, shadow, packages or units."""
-    one, other = (_neutral(side, what) for side in (twins.ansible, twins.nodectl))
-    return sorted(one - other), sorted(other - one)
-
-
-def _neutral(side: Side, what: str) -> set[str]:
-    return {re.sub(rf"\b{side.host}\b", "HOST", line) for line in side.state[what]}
+def _files(theirs: Left, ours: Left) -> dict[str, Difference]:
+    one, other = theirs.get("files", {}), ours.get("files", {})
+    absent = "as it was"
+    return {path: (one.get(path, absent), other.get(path, absent)) for path in sorted({*one, *other}) if one.get(path, absent) != other.get(path, absent)}

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from nodectl.diagnostics.codes import CODES
+from tests.differential import recorded
 from tests.differential.case_files import KEYS, Case, cases, headings
 from tests.differential.compare import FIELDS, module_of
 
@@ -28,8 +29,20 @@ def test_deviation_is_documented(case: Case) -> None:
     assert case.data["deviation"] in headings()
 
 
-def test_there_are_enough() -> None:
+@pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
+def test_recording_is_of_this_case(case: Case) -> None:
+    kept = recorded.load(case.module)["cases"]
+    assert kept.get(case.id) == recorded.digest(case), f"python -m tests.differential.record --lab DIR --ansible PROGRAM {case.module}"
+
+
+def test_no_recording_is_left_over() -> None:
+    assert {path.stem for path in recorded.RECORDED.glob("*.json")} == {case.module for case in ALL}
+
+
+def test_there_are_enough(capsys: pytest.CaptureFixture[str]) -> None:
     modules = Counter(case.module for case in ALL)
+    with capsys.disabled():
+        print(f"\ndifferential cases: {len(ALL)}:", ", ".join(f"{module} {count}" for module, count in sorted(modules.items())))
     assert len(ALL) >= 80
     assert len(CHECK) >= 12
     assert {"apt", "package", "service", "systemd", "user", "group", "getent", "command", "shell", "wait_for", "setup", "file", "copy"} <= set(modules)
