@@ -361,10 +361,15 @@ class TaskRun:
         """changed_when and failed_when have the last word."""
         seen = self._with_result(item, variables)
         holds = self._templar.holds
-        if self._task.changed_when is not None:
-            item.result["changed"] = holds(self._task.changed_when, seen)
-        if self._task.failed_when is not None:
-            item.result["failed"] = item.result["failed_when_result"] = holds(self._task.failed_when, seen)
+        try:
+            if self._task.changed_when is not None:
+                item.result["changed"] = holds(self._task.changed_when, seen)
+            if self._task.failed_when is not None:
+                item.result["failed"] = item.result["failed_when_result"] = holds(self._task.failed_when, seen)
+        except TemplateError as error:
+            if self._hangs_on_unknown():
+                raise
+            item.result.update(failed=True, msg=str(error))  # what the module did is done: its values stay
 
     # -- the end
 

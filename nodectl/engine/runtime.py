@@ -125,6 +125,7 @@ class Runtime:
         self.stop = threading.Event()
         self.grown = False
         self._growing = threading.Lock()
+        self._growth: list[tuple[str, Sequence[str], Sequence[str], Mapping[str, Any]]] = []
         self._emit = emit
         self._emit_lock = threading.Lock()
         self._ids = itertools.count(1)
@@ -149,13 +150,14 @@ class Runtime:
             self.masker.remember_secrets(variables)
             self.masker.remember(list(secret_texts(variables)))
             changed = self.inventory.grow(host, groups, parents, variables)
+            self._growth.append((host, groups, parents, variables))
             self.state(host)
             self.variables.forget()
             self.grown = self.grown or changed
         return changed
 
     def refresh_inventory(self) -> None:
-        """Read the sources anew. What is seen changes from the next task on. Raises Mistakes, and then keeps what was there."""
+        """Read the sources anew; what the run itself added stays. What is seen changes from the next task on. Raises Mistakes, and then changes nothing."""
         found = Collector()
         fresh = load_inventory(self.inventory.sources, found, self.options.vault, output)
         for folder in self.inventory.playbooks:
@@ -163,6 +165,8 @@ class Runtime:
         found.stop_if_wrong()
         with self._growing:
             _remember(self.masker, fresh)
+            for growth in self._growth:
+                fresh.grow(*growth)
             self.inventory.take(fresh)
             for name in fresh.names():
                 self.state(name)

@@ -135,7 +135,7 @@ class Inventory:
         return before != self._shape()
 
     def take(self, other: Inventory) -> None:
-        """What another reading of the same sources found, in place of what is here; grown hosts are gone. In one step for who reads meanwhile."""
+        """What another reading of the same sources found, in place of what is here; in one step for who reads meanwhile."""
         self.__dict__.update(other.__dict__)
 
     def _leave_ungrouped(self, host: Host) -> None:

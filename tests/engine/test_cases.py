@@ -8,7 +8,15 @@ import pytest
 
 from tests.engine.playing import Case, cases
 
-KNOWN_KEYS = {"about", "playbook", "inventory", "files", "options", "down", "dies", "expect", "oracle", "stats"}
+KNOWN_KEYS = {"about", "playbook", "inventory", "files", "options", "down", "dies", "expect", "oracle", "stats", "deviation"}
+
+
+DEVIATIONS = (Path(__file__).parents[2] / "docs/deviations.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("case", [case for case in cases() if not case.data.get("oracle", True)], ids=lambda case: case.name)
+def test_what_is_not_compared_is_a_documented_difference(case: Case) -> None:
+    assert case.data["deviation"] in DEVIATIONS
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)

@@ -26,7 +26,8 @@ def run(context: Context, args: Args) -> Outcome:
     expression = args["var"]
     if expression is None:
         # A message that is null is shown as such; anywhere else null counts as not given.
-        return Outcome(values={"msg": args["msg"] if "msg" in context.given or "msg" not in context.task.args else None})
+        null = "msg" not in context.given and context.templar.render(context.task.args.get("msg", ""), context.variables) is None
+        return Outcome(values={"msg": None if null else args["msg"]})
     if not isinstance(expression, str):
         return Outcome(values={str(expression): expression})
     try:
