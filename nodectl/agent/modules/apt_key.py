@@ -90,6 +90,6 @@ def write(system: System, args: Args, state: State, change: Change) -> None:
 
 def values(args: Args, state: State, change: Change) -> Dict[str, Any]:
     key = state["id"]
-    before, after = ([one[-8:] for one in keys] if len(key) == 8 else keys for keys in (change.data["before"], state["keys"]))  # as long as the id that was given
+    before, after = ([one[-8:] for one in keys] if len(key) == 8 else keys for keys in (change.data["before"], state["keys"]))
     found = {"id": args["id"] or key, "key_id": key, "fp": key[-16:], "short_id": key[-8:], "before": before}
     return dict(found, after=after) if change and after != before else found
