@@ -28,7 +28,7 @@ PATIENCE_S = 280.0
 
 @dataclass
 class Guests:
-    """The running guests g1 and g2, each with two NVMe disks and soft-RoCE on a fabric of its own."""
+    """The running guests g1 and g2, each with four NVMe disks and soft-RoCE on a fabric of its own."""
 
     state: LabState
 
@@ -89,7 +89,7 @@ def guests() -> Iterator[Guests]:
     sweep()
     folder = TEST_LABS / f"test-lab-guests-{os.getpid()}"
     try:
-        state = lifecycle.up(LabPlan(name=f"g{os.getpid()}", dir=folder, hosts=0, guests=2, disks=2, s3=False, torch="none"))
+        state = lifecycle.up(LabPlan(name=f"g{os.getpid()}", dir=folder, hosts=0, guests=2, disks=4, s3=False, torch="none"))
         yield Guests(state)
     finally:
         lifecycle.down(folder)
