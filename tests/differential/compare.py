@@ -11,6 +11,8 @@ from tests.differential.twins import LINES, Left, Told
 
 FIELDS: Mapping[str, Mapping[str, list[str]]] = tomllib.loads((FOLDER / "fields.toml").read_text("utf-8"))
 Difference = tuple[Any, Any]
+# What Ansible makes of a set: its order means nothing.
+UNORDERED = ("sources_added", "sources_removed", "results")
 
 
 def module_of(task: Mapping[str, Any]) -> str:
@@ -65,6 +67,8 @@ def _values(names: list[str], theirs: dict[str, Any], ours: dict[str, Any]) -> d
     found = {}
     for name in [*(name for name in names if name != "*"), *(_own_names(theirs) if "*" in names else [])]:
         one, other = _inside(name, theirs), _inside(name, ours)
+        if name in UNORDERED and isinstance(one, list) and isinstance(other, list):
+            one, other = sorted(one), sorted(other)
         if name == "elapsed" and isinstance(one, int) and isinstance(other, int) and abs(one - other) <= 1:
             continue  # both count whole seconds, on a machine that does other things too
         if one is not None and one != other:
