@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,9 +28,8 @@ from tests import ansible_forks
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "answers.json"
-LIVE = ("group_vars_depth",)
-# All cases together take 10 s on two free cores; a busy machine may need several times that.
-DEADLINE = 120
+# All cases together take 40 s on two free cores; a busy machine may need several times that.
+DEADLINE = 300
 # What differs on purpose, with the reason: (case, host) -> names.
 LEFT_OUT = {"ansible_group_priority"}
 
@@ -57,6 +57,8 @@ def cases() -> list[Case]:
 
 
 CASES = cases()
+# Asked anew in every run: every tenth.
+LIVE = tuple(case.name for case in CASES[::10])
 
 
 def ask(asked: Sequence[Case], folder: Path) -> dict[str, Any]:
@@ -73,9 +75,9 @@ def recorded() -> dict[str, Any]:
     return dict(json.loads(RECORDED.read_text("utf-8")))
 
 
-def record() -> None:
-    """Ask for the cases that are new or changed."""
-    known = recorded() if RECORDED.exists() else {}
+def record(all_of_them: bool = False) -> None:
+    """Ask for the cases that are new or changed (`--all`: for all)."""
+    known = recorded() if RECORDED.exists() and not all_of_them else {}
     kept = {case.name: known[case.name] for case in CASES if known.get(case.name, {}).get("digest") == case.digest}
     with tempfile.TemporaryDirectory() as folder:
         answers = kept | ask([case for case in CASES if case.name not in kept], Path(folder))
@@ -83,18 +85,13 @@ def record() -> None:
 
 
 def test_nothing_recorded_is_out_of_date() -> None:
-    assert len(CASES) >= 20
+    assert len(CASES) >= 80
     assert {name: answer["digest"] for name, answer in recorded().items()} == {case.name: case.digest for case in CASES}
 
 
 def test_some_answers_asked_anew(tmp_path: Path) -> None:
     asked = [case for case in CASES if case.name in LIVE]
     assert ask(asked, tmp_path) == {case.name: recorded()[case.name] for case in asked}
-
-
-@pytest.mark.lab
-def test_all_answers_asked_anew(tmp_path: Path) -> None:
-    assert ask(CASES, tmp_path) == recorded()
 
 
 @pytest.fixture(params=CASES, ids=lambda case: case.name)
@@ -136,4 +133,4 @@ def unmarked(values: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    record()
+    record("--all" in sys.argv)
