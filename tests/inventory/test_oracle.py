@@ -1,7 +1,7 @@
 """`ansible-inventory --list` and nodectl read the same hosts, groups and variables from the same files.
 
 Ansible's answers are kept in answers.json, each with a digest of its question: `python -m tests.inventory.test_oracle` records
-them. One is asked anew in every run, all of them in the slow tests.
+them, with `--all` every one anew. Every tenth is asked anew in every run.
 """
 
 from __future__ import annotations

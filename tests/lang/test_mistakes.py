@@ -42,3 +42,10 @@ def test_all_mistakes_are_told_with_their_places(case: str, monkeypatch: pytest.
 
 def test_every_case_finds_something() -> None:
     assert all("error[" in (case / "expected.txt").read_text() for case in CASES.iterdir())
+
+
+def test_twenty_different_mistakes_are_told_in_one_run() -> None:
+    text = (CASES / "twenty" / "expected.txt").read_text()
+    places = [line.split("-->")[1].strip() for line in text.splitlines() if line.lstrip().startswith("-->")]
+    assert text.count("error[") >= 20
+    assert len(set(places)) >= 20
