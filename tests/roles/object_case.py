@@ -6,7 +6,7 @@ through the mount. Steps, in the order of the file:
     write: NAME, KIB         a file of random bytes; must succeed                refused: NAME     must not succeed
     attempt: NAME, KIB       either outcome, if it is the truth                  many: COUNT       small files
     begin: NAME, KIB         opened, half of it written, and left open           end: NAME         the rest and the close; either outcome
-    move: FROM, TO           drop: NAME                                          off, on           the host loses power, and gets it back
+    move: FROM, TO           drop: NAME
     fault: NAME, VALUE       of the lab's store; lift: NAME                      signal: NAME      to the daemon
     stop, start, restart, begin_start   the unit (begin_start does not wait)     fill: KIB         the cache's disk, down to so much
     here: NAME               the store has the file now                          left: NAME        the journal named it as not uploaded
@@ -157,13 +157,6 @@ class ObjectCase:
 
     def _lift(self, name: str) -> None:
         self.stages.lab.lift("", name)
-
-    def _off(self) -> None:
-        self.stages.close()
-        self.stages.lab.fault(self.stages.host, "down")
-
-    def _on(self) -> None:
-        self.stages.lab.lift(self.stages.host, "down")
 
     def _systemctl(self, *words: str) -> None:
         self.stages.inside("systemctl", *words, self.unit)
