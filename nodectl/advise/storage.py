@@ -62,13 +62,9 @@ def load_seconds(work: Workload, place: Place) -> Figure:
 
 
 def save_seconds(work: Workload, place: Place) -> Figure:
-    """Each node writes its share of the shards; the trainer waits for that."""
+    """The trainer waits until each node has written its share of the shards."""
     known = place.phase("checkpoint")
-    if known is not None:
-        return known
-    share = over("bytes of a checkpoint on a node", work.checkpoint_size, number("nodes", float(work.layout.nodes)))
-    how = f"bytes of a checkpoint / nodes / write rate of a node ({place.name}) + gathering and serialising"
-    return derive(f"saving a checkpoint to {place.name}", "s", how, _transfer, [share, work.save_overhead], [place.write])
+    return known if known is not None else _saved(f"saving a checkpoint to {place.name}", work, f"write rate of a node ({place.name})", place.write)
 
 
 def safe_seconds(work: Workload, place: Place) -> Figure | None:
@@ -77,9 +73,14 @@ def safe_seconds(work: Workload, place: Place) -> Figure | None:
         return None
     if place.safe is None:
         return save_seconds(work, place)
+    return _saved(f"until a checkpoint is safe in {place.name}", work, f"rate until the store has it ({place.name})", place.safe)
+
+
+def _saved(name: str, work: Workload, what: str, rate: Figure) -> Figure:
+    """Each node's share of a checkpoint at ``rate``, which ``what`` names."""
     share = over("bytes of a checkpoint on a node", work.checkpoint_size, number("nodes", float(work.layout.nodes)))
-    how = f"bytes of a checkpoint / nodes / rate until the store has it ({place.name}) + gathering and serialising"
-    return derive(f"until a checkpoint is safe in {place.name}", "s", how, _transfer, [share, work.save_overhead], [place.safe])
+    how = f"bytes of a checkpoint / nodes / {what} + gathering and serialising"
+    return derive(name, "s", how, _transfer, [share, work.save_overhead], [rate])
 
 
 def _transfer(size: float, overhead: float, rate: float) -> float:
