@@ -3,14 +3,15 @@ from __future__ import annotations
 import fcntl
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nodectl.agent import apt_packages, dnf_packages, package_locks
+from nodectl.agent import apt_packages, package_locks
 from nodectl.agent.contract import Failed
-from nodectl.agent.modules import apt, package
+from nodectl.agent.modules import apt, dnf, package
 from nodectl.agent.system import System
 from tests.agent.modules_sys.scripted import Answer, Scripted, filled, reason
 
@@ -157,27 +158,57 @@ def test_lock_is_waited_for_and_its_holder_named(tmp_path: Path, monkeypatch: py
     assert fcntl.LOCK_EX
 
 
+# What dnf 4 prints for a transaction that it is told not to do.
+PLAN = """Dependencies resolved.
+================================================================================
+ Package        Architecture     Version              Repository           Size
+================================================================================
+{heading}:
+ fio            x86_64           3.40-1.fc39          updates             600 k
+
+Transaction Summary
+================================================================================
+Operation aborted.
+"""
+FIO = "fio-3.40-1.fc39.x86_64"
+
+
+class Fedora(Scripted):
+    """rpm and dnf of a node on which dnf's next order takes hold, or does not."""
+
+    def __init__(self, here: bool = False, holds: bool = True, heading: str = "Installing") -> None:
+        self.here = here
+
+        def rpm(argv: Sequence[str]) -> Answer:
+            return (0, f"{FIO}\n" if self.here else "", "") if "-qa" in argv else (0 if self.here else 1, "", "")
+
+        def run_dnf(argv: Sequence[str]) -> Answer:
+            if "--assumeno" in argv:
+                return 1, PLAN.format(heading=heading), "Operation aborted.\n"
+            self.here = self.here or holds
+            return 0, "Complete!\n", ""
+
+        super().__init__({"rpm": rpm, "dnf": run_dnf})
+
+
 def test_package_takes_apt_and_dnf() -> None:
     machine = Machine({}, {"fio": "1"})
     assert package.act(machine, filled(package.SPEC, name="fio", state="installed"), False).changed
-    there = {"fio": False}
-
-    def rpm(argv: Any) -> Answer:
-        return (0 if there[argv[-1]] else 1), "", ""
-
-    def dnf(argv: Any) -> Answer:
-        there["fio"] = True
-        return 0, "", ""
-
-    fedora = Scripted({"rpm": rpm, "dnf": dnf})
-    assert package.act(fedora, filled(package.SPEC, name="fio"), True).changed
-    assert not any(line.startswith("dnf") for line in fedora.ran)
-    assert package.act(fedora, filled(package.SPEC, name="fio"), False).changed
+    fedora = Fedora()
+    foretold = package.act(fedora, filled(package.SPEC, name="fio"), True)
+    assert (foretold.changed, foretold.values["results"]) == (True, [f"Installed: {FIO}"])
+    assert not any(line.startswith("dnf -y") for line in fedora.ran)
+    done = package.act(fedora, filled(package.SPEC, name="fio"), False)
+    assert (done.changed, done.values["results"]) == (True, foretold.values["results"])
     assert not package.act(fedora, filled(package.SPEC, name="fio"), False).changed
     assert "neither apt-get nor dnf" in reason(lambda: package.act(Scripted({}), filled(package.SPEC, name="fio"), False))
 
 
 def test_dnf_latest_and_failures() -> None:
-    newer = Scripted({"rpm": (0, "", ""), "dnf -q check-update": (100, "\nfio.x86_64 3.40 updates\n", ""), "dnf -y": (0, "", "")})
-    assert "still not as wished: fio" in reason(lambda: dnf_packages.act(newer, ["fio"], "latest", False))
-    assert "No match" in reason(lambda: dnf_packages.act(Scripted({"rpm": (1, "", ""), "dnf": (1, "", "No match")}), ["x"], "present", False))
+    newer = Fedora(here=True, heading="Upgrading")
+    latest = dnf.act(newer, filled(dnf.SPEC, name="fio", state="latest"), True)
+    assert (latest.changed, latest.values["results"]) == (True, [f"Installed: {FIO}"])
+    assert any(line.startswith("dnf") and line.endswith("upgrade fio") for line in newer.ran)
+    assert "still not as wished: fio" in reason(lambda: dnf.act(Fedora(holds=False), filled(dnf.SPEC, name="fio"), False))
+    unknown = Scripted({"rpm": (1, "", ""), "dnf": (1, "", "No match for argument: x\nError: Unable to find a match: x\n")})
+    assert "No match for argument: x" in reason(lambda: dnf.act(unknown, filled(dnf.SPEC, name="x"), True))
