@@ -26,12 +26,20 @@ def fabric(kind: str, *hcas: dict[str, Any]) -> dict[str, Any]:
 
 IB = fabric("ib", hca("mlx5_0"), hca("mlx5_1"), hca("mlx5_10"), hca("mlx5_2", "port 1 is DOWN (Polling), not ACTIVE (LinkUp)"))
 ROCE = fabric("roce", hca("mlx5_0"), hca("mlx5_3", "its interface eth5 has no address"))
+RAILS = fabric("ib", {**hca("mlx5_0"), "near_gpu": None}, {**hca("mlx5_2"), "near_gpu": 3}, {**hca("mlx5_9"), "near_gpu": 0})
 DOWN = fabric("ib", hca("mlx5_0", "port 1 is DOWN"), hca("mlx5_1", "port 1 is DOWN"))
 EXTRA = [{"name": "NCCL_DEBUG", "value": "WARN", "why": "asked for\nby the site"}]
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[str], str]] = [
     # name, what was found, other variables, the settings, a part of the reasons
     ("ib", IB, {}, ["NCCL_IB_HCA==mlx5_0,mlx5_1,mlx5_10", "NCCL_NET=IB"], "mlx5_1 would also take mlx5_10"),
     ("roce", ROCE, {}, ["NCCL_IB_HCA==mlx5_0", "NCCL_NET=IB"], "Fail instead of falling back"),
+    ("rails-by-gpu", RAILS, {}, ["NCCL_IB_HCA==mlx5_9,mlx5_2,mlx5_0", "NCCL_NET=IB"], "in the order of the GPUs beside them"),
+    ("roce-class", ROCE, {"nccl_roce_tc": 41, "nccl_roce_ranges": ["10.224.0.0/12"]},
+     ["NCCL_IB_HCA==mlx5_0", "NCCL_IB_TC=41", "NCCL_IB_ADDR_FAMILY=AF_INET", "NCCL_IB_ADDR_RANGE=10.224.0.0/12", "NCCL_NET=IB"], "an index is another one"),
+    ("roce-six", ROCE, {"nccl_roce_ranges": ["fd02::/16"]},
+     ["NCCL_IB_HCA==mlx5_0", "NCCL_IB_ADDR_FAMILY=AF_INET6", "NCCL_IB_ADDR_RANGE=fd02::/16", "NCCL_NET=IB"], "on each node anew"),
+    ("ib-takes-no-class", IB, {"nccl_roce_tc": 41}, ["NCCL_IB_HCA==mlx5_0,mlx5_1,mlx5_10", "NCCL_NET=IB"], "exact"),
+    ("gcp", fabric("tcp"), {"nccl_profile": "gcp"}, [], "sourcing\n# /x.sh"),
     ("ib-down", DOWN, {}, ["NCCL_NET=IB"], "No device is usable now: port 1 is DOWN."),
     ("ib-without-driver", fabric("ib"), {}, ["NCCL_NET=IB"], "no driver has taken the hardware"),
     ("efa", fabric("efa", hca("rdmap0s6")), {}, [], "aws-ofi-nccl plugin"),
@@ -45,7 +53,10 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[str], str]] = [
 
 def rendered(found: dict[str, Any], **more: Any) -> str:
     facts = {"default_ipv4": {"interface": "eth9"}}
-    variables = {"nodectl_fabric": found, "network_tier": "best", "nccl_interface": "", "nccl_extra": [], "ansible_facts": facts, **more}
+    defaults = {
+        "network_tier": "best", "nccl_interface": "", "nccl_extra": [], "nccl_roce_tc": 0, "nccl_roce_ranges": [], "nccl_profile": "auto", "nccl_gcp_script": "/x.sh",
+    }
+    variables = {"nodectl_fabric": found, **defaults, "ansible_facts": facts, **more}
     return Templar().render_file(TEMPLATE.read_text(), variables, str(TEMPLATE))
 
 
