@@ -22,7 +22,7 @@ NOW = float(LOG["now"])
 
 def device(kind: str, address: str = "0000:01:00.0", **changes: Any) -> dict[str, Any]:
     base = {
-        "address": address, "kind": kind, "model": "0x15b3:0x1021", "driver": "", "numa_node": 0, "alive": True, "whole": True, "max_read_request": 4096,
+        "address": address, "kind": kind, "model": "0x15b3:0x1021", "driver": "mlx5_core", "numa_node": 0, "alive": True, "whole": True, "max_read_request": 4096,
         "relaxed_ordering": True, "iommu": "off", "width": 16.0, "width_max": 16.0, "speed": 32.0, "speed_max": 32.0,
     }
     return {**base, **changes}

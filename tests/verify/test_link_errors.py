@@ -74,8 +74,13 @@ def test_frames_of_the_interface_to_the_peers(before: dict[str, int], after: dic
     assert seen.check("n1", "errors.interface").data["verdict"] == verdict
 
 
+def front(**counters: int) -> dict[str, Any]:
+    """A port of the front end: up, and without an address of the fabric."""
+    return {**port(usable=False), "counters": counters, "link_layer": "Ethernet", "state": "ACTIVE", "phys_state": "LinkUp"}
+
+
 def test_ports_that_no_job_uses_and_other_interfaces_do_not_count() -> None:
-    verdict, seen = run(answer([port(usable=False, link_downed=0)]), answer([port(usable=False, link_downed=9)]))
+    verdict, seen = run(answer([front(link_downed=0)]), answer([front(link_downed=9)]))
     assert names(seen) == {"errors.interface"}
     assert verdict == "pass", seen.reasons("n1")
 

@@ -68,6 +68,7 @@ def test_a_row_is_read() -> None:
     (GOOD.replace('"at_most"\nvalue = 75', '"near"'), "near what?"),
     (GOOD + 'absent = "pass"\n', "absent is 'pass'; expected omit or unknown"),
     (GOOD + 'alone = "pass"\n', "alone is 'pass'"),
+    (GOOD + 'zero = "pass"\n', "zero is 'pass'; expected omit or same"),
     (GOOD + 'when = "gpus"\n', "when is 'gpus'; expected a list"),
     (GOOD + GOOD, "gpu.heat stands there twice"),
 ])

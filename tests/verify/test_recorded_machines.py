@@ -160,6 +160,77 @@ def test_faults_of_roce(ethernet: Fleet, tmp_path: Path, fault: str, check: str,
     assert words in seen.check("n2", check).data["reason"]
 
 
+def without_ports(node: FakeNode, change: dict[str, Any], devices: tuple[str, ...] = ("mlx5_3",)) -> FakeNode:
+    """The same machine with some ports changed."""
+    answer = node.answers[HCA]
+    assert isinstance(answer, Outcome)
+    ports = [{**port, **(change if port["device"] in devices else {})} for port in answer.values["ports"]]
+    return replace(node, answers={**node.answers, HCA: Outcome(values={**answer.values, "ports": ports})})
+
+
+DOWN = {"usable": False, "state": "DOWN", "phys_state": "Disabled", "reason": "port 1 is DOWN (Disabled), not ACTIVE (LinkUp)"}
+ALL_PORTS = tuple(f"mlx5_{number}" for number in range(8))
+
+
+@pytest.mark.parametrize(("change", "devices", "variables", "verdict", "words"), [
+    (DOWN, ("mlx5_3",), {}, "unknown", "7 as most of the fleet has, and nothing says how many there must be, while these count for nothing: mlx5_3: port 1 is DOWN"),
+    (DOWN, ALL_PORTS, {}, "unknown", "0 as most of the fleet has"), ({**DOWN, "reason": "no subnet manager gave it a LID", "state": "ACTIVE"}, ("mlx5_3",), {}, "unknown", "no subnet manager"),
+    (DOWN, ("mlx5_3",), {"expected_hcas": 7}, "pass", "measured 7, expected at least 7"), (DOWN, ("mlx5_3",), {"expected_hcas": 8}, "fail", "measured 7, expected at least 8"),
+    (DOWN, ("mlx5_3",), {"node_profile": "azure-nd-h100-v5"}, "fail", "expected at least 8 (profile azure-nd-h100-v5"), (DOWN, ALL_PORTS, {"expected_hcas": 0}, "pass", "expected at least 0"),
+    ({**DOWN, "reason": "left out by the inventory"}, ("mlx5_3",), {"fabric_exclude": ["mlx5_3"]}, "pass", "measured 7, expected 7"),
+    ({**DOWN, "link_layer": "Ethernet"}, ("mlx5_3",), {}, "pass", "measured 7, expected 7"),
+    ({}, (), {"node_profile": "azure-nd-h100-v5"}, "pass", "measured 8, expected at least 8"),
+])
+def test_machines_that_all_lack_the_same_prove_nothing(
+    infiniband: Fleet, change: dict[str, Any], devices: tuple[str, ...], variables: dict[str, Any], verdict: str, words: str,
+) -> None:
+    _, seen = judged([without_ports(node, change, devices) for node in infiniband.nodes(**variables)])
+    for name in NAMES:
+        found = seen.check(name, "hca.usable").data
+        assert found["verdict"] == verdict, found["reason"]
+        assert words in found["reason"]
+
+
+def test_a_single_machine_whose_port_is_down_is_unknown(infiniband: Fleet) -> None:
+    _, seen = judged([without_ports(infiniband.nodes()[0], DOWN)])
+    assert "7 on this node, and nothing says how many" in seen.check("n1", "hca.usable").data["reason"]
+
+
+def bare(node: FakeNode) -> FakeNode:
+    """The same machine without any RDMA card."""
+    pci, hca = node.answers[PCI], node.answers[HCA]
+    assert isinstance(pci, Outcome)
+    assert isinstance(hca, Outcome)
+    devices = [device for device in pci.values["devices"] if device["kind"] != "hca"]
+    return replace(node, answers={**node.answers, PCI: Outcome(values={**pci.values, "devices": devices}), HCA: Outcome(values={**hca.values, "ports": []})})
+
+
+def test_machines_without_rdma_have_nothing_to_agree_on(infiniband: Fleet) -> None:
+    _, seen = judged([bare(node) for node in infiniband.nodes()])
+    assert not [event for event in seen.of("check") if event.data["name"].startswith("hca.")]
+
+
+def test_the_only_machine_without_cards_is_named(infiniband: Fleet) -> None:
+    nodes = infiniband.nodes()
+    verdicts, seen = judged([nodes[0], bare(nodes[1]), nodes[2]])
+    assert verdicts == {"n1": "pass", "n2": "fail", "n3": "pass"}
+    assert "measured 0, expected 8" in seen.check("n2", "hca.usable").data["reason"]
+
+
+def test_cards_without_a_driver_are_no_agreement(infiniband: Fleet) -> None:
+    """All nodes booted a kernel for which nobody built the driver: cards on the bus, no port, TCP everywhere."""
+    nodes = infiniband.nodes()
+    for node in nodes:
+        pci, hca = node.answers[PCI], node.answers[HCA]
+        assert isinstance(pci, Outcome)
+        assert isinstance(hca, Outcome)
+        cards = [{**device, **({"driver": ""} if device["kind"] == "hca" else {})} for device in pci.values["devices"]]
+        node.answers.update({PCI: Outcome(values={**pci.values, "devices": cards}), HCA: Outcome(values={**hca.values, "ports": []})})
+    _, seen = judged(nodes)
+    found = seen.check("n1", "hca.usable").data
+    assert (found["verdict"], "hca 0000:1a:00.0 has no driver" in found["reason"]) == ("unknown", True), found["reason"]
+
+
 def test_every_fault_of_the_lab_is_tried() -> None:
     tried = {case[0] for case in CASES} | {case[0] for case in ETHERNET} | {"xid-harmless"}
     assert tried == set(FAULTS)

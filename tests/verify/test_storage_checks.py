@@ -141,6 +141,40 @@ def test_a_mount_that_is_not_usable_is_not_measured() -> None:
         assert "not found mounted and usable" in seen.check("n1", name).data["reason"]
 
 
+# what the mount says; what the store says past it (None: it cannot be asked), and whether it answered; verdict; words of the reason
+REMEMBERED: list[tuple[dict[str, Any], str, bool | None, Verdict, str]] = [
+    ({"usable": True, "reason": ""}, "", True, "pass", "measured yes"),
+    ({"usable": True, "reason": ""}, "only root can see how rclone reaches the store: use become", None, "pass", "measured yes"),
+    ({"usable": True, "reason": ""}, "no rclone process of this node holds /data", None, "pass", "measured yes"),
+    ({"usable": True, "reason": ""}, "the object store behind /data says: connection refused", False, "fail", "/data still shows the names it remembers; the object store behind /data says: connection refused"),
+    ({"usable": False, "reason": "ops cannot list /data: I/O error"}, "the object store behind /data says: 403", False, "fail", "ops cannot list /data: I/O error; the object store behind /data says: 403"),
+    ({"usable": False, "reason": "nothing is mounted on /data"}, "", True, "fail", "nothing is mounted on /data"),
+]
+
+
+@pytest.mark.parametrize(("mount", "store", "answered", "verdict", "words"), REMEMBERED)
+def test_names_that_a_mount_remembers_are_no_store(mount: dict[str, Any], store: str, answered: bool | None, verdict: Verdict, words: str) -> None:
+    """A listing outlives its store for minutes: the store is asked past the mount, and what cannot be asked proves nothing against it."""
+    past = {"usable": False, "reason": store, "store": store, "store_answers": answered}
+
+    def answer(_node: FakeNode, args: dict[str, Any]) -> Outcome:
+        return Outcome(values=whole("probe_object_mount") if args["path"] != "/data" else past if args.get("store") else mount)
+
+    found, seen, _ = run({"probe_object_mount": answer})
+    data = seen.check("n1", "mount:/data").data
+    assert (found, data["verdict"]) == (verdict, verdict), data["reason"]
+    assert words in data["reason"]
+
+
+def test_a_mount_whose_store_is_silent_is_not_measured() -> None:
+    def answer(_node: FakeNode, args: dict[str, Any]) -> Outcome:
+        return Outcome(values={"usable": True, "reason": "", "store": "did not answer", "store_answers": False if args.get("store") else None})
+
+    _, seen, node = run({"probe_object_mount": answer})
+    assert "probe_phases" not in node.asked
+    assert "not found mounted and usable" in seen.check("n1", "phase:/data").data["reason"]
+
+
 def test_the_store_is_asked_as_root_for_the_account_that_trains() -> None:
     orders: dict[str, dict[str, Any]] = {}
 

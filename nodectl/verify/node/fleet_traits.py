@@ -23,6 +23,8 @@ def agreement(traits: Mapping[str, Mapping[str, Trait]]) -> list[Reading]:
 
 def _agree(name: str, values: Mapping[str, Trait]) -> Reading:
     first = next(iter(values.values()))
+    if first.zero == "omit" and not any(trait.value or trait.doubt for trait in values.values()):
+        return Reading()
     if len(values) < 2:
         return _alone(name, *next(iter(values.items())))
     if first.share:
@@ -33,6 +35,9 @@ def _agree(name: str, values: Mapping[str, Trait]) -> Reading:
     shown, expected = (first.unit, wanted) if majority else ("text", "the same on all nodes")
     listed = groups({host: trait.value for host, trait in values.items()})
     for host, trait in values.items():
+        if trait.doubt and majority and trait.value == wanted:
+            reading.join([_doubted(name, host, trait, "as most of the fleet has")])
+            continue
         detail = "; ".join(part for part in (trait.detail, listed, trait.why) if part)
         value = trait.value if majority or isinstance(trait.value, str) else f"{trait.value:g}"
         measurement = Measurement(name, value, shown, (host,), trait.method, detail=detail, simulated=trait.simulated)
@@ -42,6 +47,8 @@ def _agree(name: str, values: Mapping[str, Trait]) -> Reading:
 
 def _alone(name: str, host: str, trait: Trait) -> Reading:
     """A single node has nothing to differ from; whether that is enough is the row's to say."""
+    if trait.doubt:
+        return _doubted(name, host, trait, "on this node")
     if trait.lone == "omit":
         return Reading()
     if trait.lone == "unknown":
@@ -51,6 +58,13 @@ def _alone(name: str, host: str, trait: Trait) -> Reading:
     measurement = Measurement(name, trait.value, trait.unit, (host,), trait.method, simulated=trait.simulated)
     reading.add(measurement, Expectation(name, "equals", trait.value, trait.unit, "none is there, and none is expected", host, "hosts.yaml"))
     return reading
+
+
+def _doubted(name: str, host: str, trait: Trait, where: str) -> Reading:
+    """All may lack the same, and then they agree."""
+    shown = f"{trait.value:g}" if isinstance(trait.value, float) else trait.value
+    reason = f"{shown} {where}, and nothing says how many there must be, while these count for nothing: {trait.doubt}; {trait.why}"
+    return unknown(name, (host,), trait.method, reason)
 
 
 def _near(name: str, values: Mapping[str, Trait]) -> Reading:

@@ -13,7 +13,7 @@ from nodectl.verify.node.check import Peers
 from nodectl.verify.node.errors_checks import link_errors, port_name, used
 from nodectl.verify.node.kernel_log import kernel_events
 from nodectl.verify.node.node_table import load_table
-from nodectl.verify.node.pci_checks import hardware_root
+from nodectl.verify.node.pci_checks import hardware_root, name
 from nodectl.verify.node.profiles import load_profiles, profile_for
 from nodectl.verify.node.table_reading import Context, read_rows
 from nodectl.verify.session import Session
@@ -40,6 +40,7 @@ def hca(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Re
     usable = [port for port in ports if port.get("usable") is True]
     hardware.rdma_ports, hardware.simulated, hardware.used_ports = len(usable), said.truth("simulated"), used(usable)
     reading, answer, words = Reading(), _derived(usable, ports, _pinned(session.variables)), hardware.words()
+    answer["lost"] = _lost(ports, order["exclude"], hardware.of("hca"))
     if any(port.get("link_layer") == "Ethernet" and port.get("driver") != "efa" for port in usable):
         words.add("roce")
     if _pinned(session.variables) is not None:
@@ -70,6 +71,20 @@ def _derived(usable: Sequence[Mapping[str, Any]], ports: Sequence[Mapping[str, A
         "mtus": ", ".join(sorted({str(port["mtu"]) for port in usable if port.get("mtu")}, key=int)) or None,
         "unusable": [f"{port.get('device')}: {port.get('reason')}" for port in ports if not port.get("usable")],
     }
+
+
+def _lost(ports: Sequence[Mapping[str, Any]], exclude: Sequence[str], cards: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What would be rails if it worked: ports that are down or without a subnet manager, cards without a driver. Where InfiniBand works, Ethernet
+    ports are the front end; an Ethernet port that is up and has no address of the fabric may be one anywhere."""
+    infiniband = any(port.get("usable") and port.get("link_layer") == "InfiniBand" for port in ports)
+
+    def rail(port: Mapping[str, Any]) -> bool:
+        if port.get("link_layer") == "InfiniBand":
+            return True
+        return not infiniband and (port.get("state"), port.get("phys_state")) != ("ACTIVE", "LinkUp")
+
+    down = [f"{port.get('device')}: {port.get('reason')}" for port in ports if not port.get("usable") and port.get("device") not in exclude and rail(port)]
+    return down + [f"{name(card)} has no driver" for card in cards if card.get("driver") == ""]
 
 
 def _port(port: Mapping[str, Any], pinned: int | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from nodectl.verify.judging.units import UnitError, quantity, unit
 Op = Literal["at_least", "at_most", "equals", "same", "near"]
 OPS: tuple[Op, ...] = ("at_least", "at_most", "equals", "same", "near")
 _NEEDED = ("metric", "read", "unit", "op", "why", "source", "date", "how")
-_KEYS = frozenset([*_NEEDED, "each", "value", "profile", "pin", "absent", "alone", "when", "detail"])
+_KEYS = frozenset([*_NEEDED, "each", "value", "profile", "pin", "absent", "alone", "when", "detail", "doubt", "zero"])
 _DATE = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 FOLDER = Path(__file__).parent / "checks"
 
@@ -38,6 +38,8 @@ class Row:
     A check without any limit is held against the fleet; ``alone`` says what it is where there is no fleet: "omit" or "unknown".
     ``absent`` says what a null means: "omit" where the thing does not exist on such hardware, "unknown" where it could not be read.
     ``when`` lists what must be true of the node for the check to mean anything. ``detail`` is a path to things that explain the value.
+    Of a check that is held against the fleet: ``doubt`` is a path to things that being like the others does not excuse: with any of them
+    agreement is unknown. ``zero`` "omit": where no node has any there is nothing to agree on.
     """
 
     metric: str
@@ -56,6 +58,8 @@ class Row:
     alone: Literal["omit", "unknown"] = "omit"
     when: tuple[str, ...] = ()
     detail: str = ""
+    doubt: str = ""
+    zero: Literal["omit", "same"] = "same"
 
     def cite(self) -> str:
         return f"{self.source} ({self.date})"
@@ -103,6 +107,8 @@ def _row(entry: Mapping[str, Any], where: str) -> Row:
     for key in ("absent", "alone"):
         if entry.get(key, "omit") not in ("omit", "unknown"):
             raise TableError(f"{where}: {key} is {entry[key]!r}; expected omit or unknown")
+    if entry.get("zero", "same") not in ("omit", "same"):
+        raise TableError(f"{where}: zero is {entry['zero']!r}; expected omit or same")
     when = entry.get("when", [])
     if not isinstance(when, list) or not all(isinstance(word, str) for word in when):
         raise TableError(f"{where}: when is {when!r}; expected a list of words")

@@ -93,7 +93,7 @@ def _judged(row: Row, found: Sequence[tuple[str, Any]], answer: Mapping[str, Any
     detail = _things(answer.get(row.detail)) if row.detail else detail
     limit = _limit(row, context)
     if limit is None or row.op == "near":
-        return _compared(row, values, context, reading, detail)
+        return _compared(row, values, context, reading, detail, _things(answer.get(row.doubt)) if row.doubt else "")
     op: Op = "at_least" if row.op == "at_least" else "at_most" if row.op == "at_most" else "equals"
     wrong = [(label, value) for label, value in values if not _holds(op, value, limit.value)]
     worst = _worst(op, [value for _, value in wrong or values])
@@ -103,7 +103,7 @@ def _judged(row: Row, found: Sequence[tuple[str, Any]], answer: Mapping[str, Any
     return None
 
 
-def _compared(row: Row, values: Sequence[tuple[str, Value]], context: Context, reading: Reading, detail: str) -> Trait | None:
+def _compared(row: Row, values: Sequence[tuple[str, Value]], context: Context, reading: Reading, detail: str, doubt: str) -> Trait | None:
     """Items of one node must be alike before nodes can be."""
     kinds = list(dict.fromkeys(value for _, value in values))
     if len(kinds) > 1:
@@ -115,7 +115,7 @@ def _compared(row: Row, values: Sequence[tuple[str, Value]], context: Context, r
         return None
     value = float(kinds[0]) if isinstance(kinds[0], bool) else kinds[0]
     share = float(row.value) if row.op == "near" and isinstance(row.value, float) else 0.0
-    return Trait(value, row.unit, row.how, row.why, share, row.alone, context.simulated, detail)
+    return Trait(value, row.unit, row.how, row.why, share, row.alone, context.simulated, detail, doubt, row.zero)
 
 
 def _limit(row: Row, context: Context) -> _Limit | None:

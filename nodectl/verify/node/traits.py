@@ -11,6 +11,7 @@ class Trait:
     """``share`` 0: must be equal; above: at least that share of the fleet's median.
 
     ``lone`` says what a node without a fleet gets: "omit" (it has nothing to differ from), "unknown", or "accept".
+    ``doubt`` names what being like the others does not excuse; ``zero`` says what a fleet gets where no node has any: "same" (it agrees) or "omit".
     """
 
     value: float | str
@@ -21,3 +22,5 @@ class Trait:
     lone: Literal["omit", "unknown", "accept"] = "omit"
     simulated: bool = False
     detail: str = ""
+    doubt: str = ""
+    zero: Literal["omit", "same"] = "same"
