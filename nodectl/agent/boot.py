@@ -22,6 +22,7 @@ import zlib
 from types import FrameType
 from typing import Any, BinaryIO, Dict, Optional, Set, cast
 
+from nodectl.agent.own_folder import remove_leftovers
 from nodectl.agent.processes import GRACE, Stopper
 from nodectl.agent.runner import OUR_BUG, run_step
 from nodectl.agent.system import System
@@ -172,6 +173,7 @@ class Agent:
 
     def _work(self) -> None:
         try:
+            remove_leftovers(tempfile.gettempdir())
             while not self._over.is_set():
                 step = self._steps.get()
                 if step is None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from nodectl.agent import as_user, io_proof
 from nodectl.agent.contract import Failed
 from nodectl.agent.direct_io import direct_reason
 from nodectl.agent.measured_folder import in_child, mount_of, python_method
+from nodectl.agent.own_folder import own_folder
 from nodectl.agent.processes import Completed
 from nodectl.agent.system import System
 
@@ -72,16 +72,13 @@ def _with_fio(system: System, job: Job, folder: str, timeout: float, user: str) 
     reason = "each write is synced instead" if job.rw == "fsync" else direct_reason_as(system, folder, user) if job.direct else "not asked for"
     engine = "psync" if reason else "libaio"
     depth = job.depth if engine == "libaio" else 1
-    output = tempfile.mkdtemp(prefix="nodectl-fio-")
-    try:
+    with own_folder() as output:
         if user:
             shutil.chown(output, user)
         path = os.path.join(output, "fio.json")
         argv = [*command(job, folder, engine, depth, not reason), f"--output={path}"]
         done = _run(system, job, as_user.command(user, _EXEC, argv), timeout)
         text = (system.read(path) or b"").decode("utf-8", "replace")
-    finally:
-        shutil.rmtree(output, ignore_errors=True)
     if not text and done.rc != 0:
         raise Failed(f"fio failed: {as_user.last_line(done.stderr or done.stdout, done.rc)}", rc=done.rc)
     data, notes = cut_json(text or done.stdout)

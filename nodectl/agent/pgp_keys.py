@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from typing import List, NamedTuple
 
 from nodectl.agent.contract import Failed
+from nodectl.agent.own_folder import own_folder
 from nodectl.agent.system import System
 
 
@@ -19,7 +19,7 @@ class PublicKey(NamedTuple):
 def show(system: System, data: bytes, what: str) -> List[PublicKey]:
     """The primary keys in ``data``, armoured or not. Raises Failed for bytes that hold none; ``what`` names them."""
     argv = ["gpg", "--no-tty", "--batch", "--with-colons", "--import-options", "show-only", "--dry-run", "--import"]
-    with tempfile.TemporaryDirectory(prefix="nodectl-") as home:  # gpg wants one, and its keyring is nobody's
+    with own_folder() as home:  # gpg wants one, and its keyring is nobody's
         done = system.run(argv, stdin=data, env={"GNUPGHOME": home})
     keys: List[PublicKey] = []
     ids: List[str] = []

@@ -8,12 +8,12 @@ import os
 import shlex
 import shutil
 import stat
-import tempfile
 import time
 from typing import Any, BinaryIO, Dict, Optional, Union
 
 from nodectl.agent import attributes
 from nodectl.agent.contract import Args, Failed
+from nodectl.agent.own_folder import own_folder
 from nodectl.agent.system import System
 from nodectl.wire.params import Param
 
@@ -51,7 +51,7 @@ def put(system: System, path: str, data: Union[bytes, BinaryIO], args: Args, ids
 def _validate(system: System, command: str, data: Union[bytes, BinaryIO]) -> None:
     if "%s" not in command:
         raise Failed(f"validate must contain %s: {command}")
-    with tempfile.TemporaryDirectory(prefix="nodectl-") as folder:  # 0700: the content may be secret
+    with own_folder() as folder:  # the content may be secret
         trial = os.path.join(folder, "candidate")
         with open(trial, "wb") as file:
             if isinstance(data, bytes):

@@ -38,10 +38,16 @@ def look(path: str) -> list[Any]:
 
 
 def worker(order: dict[str, Any]) -> int:
+    """Its pid, from the moment on at which it begins its first step: on a busy machine a new process waits for its turn."""
+    ready, begins = os.pipe()
     child = os.fork()
     if child:
+        os.close(begins)
+        os.read(ready, 1)
+        os.close(ready)
         return child
     try:
+        os.write(begins, b"1")
         for number in itertools.count():
             done(order, number)
     finally:  # a forked child must never come back into the program
@@ -73,17 +79,20 @@ def main() -> None:
     if order.get("in_place"):
         System.write_atomic = in_place  # type: ignore[method-assign, assignment]
     chance = random.Random(order["seed"])
-    wanted = []
+    wanted: list[Any] = []
+    wrong: list[str] = []
     for number in (0, 1):
         done(order, number)
         wanted.append(look(order["file"]))
     order["wanted"] = wanted
-    before = set(os.listdir(os.path.dirname(order["file"])))
-    wrong = [one for one in (kill(order, chance) for _ in range(order["kills"])) if one]
-    left = set(os.listdir(os.path.dirname(order["file"]))) - before
+    folder, left = os.path.dirname(order["file"]), set[str]()
+    before = set(os.listdir(folder))
+    for _ in range(order["kills"]):
+        wrong += filter(None, [kill(order, chance)])
+        left |= set(os.listdir(folder)) - before
     done(order, 1)
     done(order, 0)
-    after = set(os.listdir(os.path.dirname(order["file"]))) - before
+    after = set(os.listdir(folder)) - before
     print(json.dumps({"wrong": wrong[:3], "left": sorted(left), "after": sorted(after), "differ": wanted[0] != wanted[1]}))
 
 

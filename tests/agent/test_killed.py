@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from nodectl.agent.own_folder import PREFIX
+
 # Large enough that writing it takes as long as everything else of a step.
 LONG = "".join(f"line {number} of a file that is written\n" for number in range(8000))
 KILLS = 50
@@ -50,6 +52,15 @@ def test_old_or_new_and_never_half(module: str, tmp_path: Path) -> None:
     file.chmod(0o640)
     found = killed({"steps": given, "file": str(file), "kills": KILLS, "seed": 7})
     assert found["differ"], "both steps make the same of it: nothing was tested"
+    assert found["wrong"] == []
+    assert found["after"] == []
+
+
+def test_what_a_validation_left_is_gone_after_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    given = [["copy", {"content": word, "dest": str(tmp_path / "file"), "validate": "test -s %s"}] for word in ("a", "b")]
+    found = killed({"steps": given, "file": str(tmp_path / "file"), "kills": KILLS, "seed": 7, "longest": 0.03})
+    assert [name for name in found["left"] if name.startswith(PREFIX)], "no kill fell into a validation: nothing was tested"
     assert found["wrong"] == []
     assert found["after"] == []
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
-import tempfile
 from typing import Any, Dict, List
 
 from nodectl.agent import access_guard
 from nodectl.agent.contract import Args, Failed, State
+from nodectl.agent.own_folder import own_folder
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Change
 from nodectl.wire.params import Param, Spec
@@ -90,7 +90,7 @@ def _wished(entry: Any) -> Dict[str, Any]:
 
 def _validate(system: System, command: str, files: List[Dict[str, Any]]) -> None:
     for file in files:
-        with tempfile.NamedTemporaryFile(prefix="nodectl-", dir="/run") as trial:
+        with own_folder("/run") as folder, open(os.path.join(folder, "trial"), "wb") as trial:
             trial.write(file["data"])
             trial.flush()
             done = system.run([word.replace("%s", trial.name) for word in shlex.split(command)], timeout=ORDER_SECONDS)

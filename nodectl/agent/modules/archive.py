@@ -11,13 +11,13 @@ import os
 import shutil
 import stat
 import tarfile
-import tempfile
 import zipfile
 import zlib
-from typing import Any, BinaryIO, Callable, Dict, FrozenSet, Iterator, List, Optional, Tuple, cast
+from typing import Any, BinaryIO, Callable, Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 from nodectl.agent import attributes, replace
 from nodectl.agent.contract import Args, Failed
+from nodectl.agent.own_folder import own_folder
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
@@ -94,16 +94,16 @@ def _state_of(dest: str) -> str:
 def _packed(system: System, args: Args, check: bool, found: List[str], several: bool, root: str, told: Dict[str, Any]) -> List[str]:
     dest = told["dest"]
     members = list(_members(found, root, args, dest)) if several or args["format"] in ("tar", "zip") else []
-    with tempfile.NamedTemporaryFile(prefix="nodectl-") as made:
+    with own_folder() as folder, open(os.path.join(folder, "archive"), "w+b") as made:
         if members:
-            _pack(system, args["format"], cast(BinaryIO, made), members)
+            _pack(system, args["format"], made, members)
         else:
-            _compress(system, args["format"], cast(BinaryIO, made), found[0])
+            _compress(system, args["format"], made, found[0])
         made.flush()
         differs = _contents(dest, args["format"]) != _contents(made.name, args["format"]) or not os.path.exists(dest)
         if differs and not check:
             there = attributes.look(system.stat(dest, follow=True))
-            replace.put(system, dest, cast(BinaryIO, made), args, attributes.wished(args), there)
+            replace.put(system, dest, made, args, attributes.wished(args), there)
     told["archived"] = [] if check else [path for path, _ in members] or found[:1]
     told["dest_state"] = told["dest_state"] if check else "incomplete" if told["missing"] and several else "archive" if members else "compress"
     if args["remove"] and not check:

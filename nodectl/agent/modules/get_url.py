@@ -8,10 +8,11 @@ import os
 import re
 import tempfile
 import time
-from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, cast
+from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional
 
 from nodectl.agent import attributes, replace, web
 from nodectl.agent.contract import Args, Failed
+from nodectl.agent.own_folder import own_folder
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
@@ -66,16 +67,16 @@ def act(system: System, args: Args, check: bool) -> Outcome:
         return _told(args, check, dest, [], {**known, "msg": reply.msg})
     if reply.status != 200:
         raise Failed("Request failed" if reply.status != web.UNANSWERED else reply.msg, response=reply.msg, **known)
-    with tempfile.NamedTemporaryFile(prefix="nodectl-", dir=_holding(args)) as file:
-        web.save(system, reply, cast(BinaryIO, file))
+    with own_folder(_holding(args)) as folder, open(os.path.join(folder, "download"), "w+b") as file:
+        web.save(system, reply, file)
         file.flush()
         return _placed(system, args, check, file, _place(dest, reply), wanted, {**known, "msg": reply.msg, "src": file.name})
 
 
-def _holding(args: Args) -> Optional[str]:
+def _holding(args: Args) -> str:
     if args["tmp_dest"] and not os.path.isdir(args["tmp_dest"]):
         raise Failed(f"{args['tmp_dest']} is not a folder")
-    return None if args["tmp_dest"] is None else str(args["tmp_dest"])
+    return str(args["tmp_dest"] or "")
 
 
 def _place(dest: str, reply: web.Reply) -> str:

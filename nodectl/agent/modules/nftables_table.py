@@ -7,11 +7,11 @@ into a network namespace that ends at once: that is the check, and its listing i
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import List
 
 from nodectl.agent import access_guard
 from nodectl.agent.contract import Args, Failed, State
+from nodectl.agent.own_folder import own_folder
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Change
 from nodectl.wire.params import Param, Spec
@@ -110,7 +110,7 @@ def _listed(system: System, args: Args) -> str:
 def _trial(system: System, args: Args) -> str:
     if system.which("nft") is None:  # a rehearsal before the package is there; the real change says so itself
         return args["content"] or ""
-    with tempfile.NamedTemporaryFile("w", prefix="nodectl-", suffix=".nft", dir="/run") as file:
+    with own_folder("/run") as folder, open(os.path.join(folder, "trial.nft"), "w", encoding="utf-8") as file:
         file.write(_text(args) or "")
         file.flush()
         done = system.run(["unshare", "--net", "sh", "-c", _TRIAL, "sh", file.name, args["table"]], timeout=NFT_SECONDS)

@@ -6,10 +6,10 @@ import io
 import os
 import shlex
 import shutil
-import tempfile
 
 from nodectl.agent import commandline
 from nodectl.agent.contract import Args
+from nodectl.agent.own_folder import own_folder
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Outcome
 from nodectl.wire.params import Param, Spec
@@ -37,7 +37,7 @@ def act(system: System, args: Args, check: bool) -> Outcome:
     wish = {**dict.fromkeys(commandline.PARAMS), **args, "strip_empty_ends": False}
     if check:
         return _told(commandline.run(system, wish, [], args["cmd"], check))
-    with tempfile.TemporaryDirectory(prefix="nodectl-") as folder:
+    with own_folder() as folder:
         place = os.path.join(folder, os.path.basename(args["name"]))
         with open(place, "wb") as file:
             shutil.copyfileobj(system.blob(args["content_blob"]), file)

@@ -11,11 +11,11 @@ import grp
 import os
 import pwd
 import shutil
-import tempfile
 from typing import List, Tuple
 
 from nodectl.agent import access_guard, sshd_revert
 from nodectl.agent.contract import Args, Failed, State
+from nodectl.agent.own_folder import own_folder
 from nodectl.agent.sshd_config import effective, includes, lockout, mismatches, refusals, render, restage, value_of, wishes
 from nodectl.agent.system import System
 from nodectl.wire.outcome import Change
@@ -116,16 +116,13 @@ def _effective(system: System, config: str, args: Args) -> State:
 def _against(system: System, args: Args, state: State) -> str:
     """Why the wished file must not be written, "" when nothing speaks against it. Asked of a staged copy; the live files are only read."""
     wished = render(args["settings"])
-    stage = tempfile.mkdtemp(prefix="nodectl-sshd-", dir="/run")
-    try:
+    with own_folder("/run") as stage:
         config = _stage(args["path"], wished, stage)
         tested = system.run(["sshd", "-t", "-f", config], timeout=SSHD_SECONDS)
         if tested.rc != 0:
             return f"sshd refuses the new settings, nothing was changed: {_plain(tested.stderr, stage)}"
         found = _effective(system, config, args)
         alone = _alone(system, args, wished, found, stage)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
     wrong = "; ".join(mismatches(args["settings"], alone, found))
     if wrong and state["text"] == wished:
         return f"written, but not effective: {wrong}; look for these keywords before the Include line of {MAIN} and in Match blocks"
