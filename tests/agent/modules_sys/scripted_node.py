@@ -18,9 +18,8 @@ from typing import Any
 
 import pytest
 
-from nodectl.agent import apt_packages, dpkg_unfinished, package_locks
+from nodectl.agent import apt_packages, dpkg_unfinished, kernel_keys, package_locks
 from nodectl.agent.contract import Failed
-from nodectl.agent.modules import sysctl
 from nodectl.agent.processes import Completed
 from nodectl.agent.system import Mount, System
 
@@ -127,7 +126,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, node: Node, case: Mapping[str, Any
     monkeypatch.setattr(grp, "getgrnam", node.group)
     monkeypatch.setattr(grp, "getgrgid", node.group)
     monkeypatch.setattr(grp, "getgrall", node.groups)
-    monkeypatch.setattr(sysctl, "PROC", f"{node.root}/proc/sys")
+    monkeypatch.setattr(kernel_keys, "PROC", f"{node.root}/proc/sys")
     monkeypatch.setattr(package_locks, "holder", lambda path: case.get("lock_holder"))
     monkeypatch.setattr(apt_packages, "_has_lists", lambda: case.get("lists", True))
     monkeypatch.setattr(dpkg_unfinished, "UPDATES", f"{node.root}/updates")
