@@ -25,11 +25,15 @@ def amount(value: float, unit: str) -> str:
         return _time(value)
     if unit == "1":
         return f"{value:.0%}"
+    if unit == "money":
+        return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
     if unit in ("FLOP", "FLOP/s"):
         return f"{value / 1e12:.4g} T{unit}"
     if unit == "B/s":
         return human(value, "B/s").partition(" (")[0]
-    return human(value, _UNITS.get(unit, "count")) if unit in ("B", "count") else f"{value:.4g} {unit}".replace(" money", "")
+    if unit == "money/s":
+        return f"{value * 3600:,.2f} an hour"
+    return human(value, _UNITS.get(unit, "count")) if unit in ("B", "count") else f"{value:.4g} {unit}"
 
 
 def _time(value: float) -> str:
@@ -42,21 +46,31 @@ def _time(value: float) -> str:
 
 def lines(advice: Advice) -> list[str]:
     found = advice.found
-    work, layout = found.work, found.work.layout
-    head = f"{work.name}: {layout.nodes} nodes with {layout.gpus} x {work.gpu}, {work.data}"
-    degrees = (("tensor", layout.tensor), ("pipeline", layout.pipeline), ("expert", layout.expert))
-    head += "".join(f", {name} {degree}" for name, degree in degrees if degree > 1)
     return [
-        head, *(f"note: {note}" for note in advice.notes), "", *_step(found), "", *_run(found), "", *_what_if("network", advice.networks), "",
+        title(found), *(f"note: {note}" for note in advice.notes), "", *_step(found), "", *_run(found), "", *_what_if("network", advice.networks), "",
         *_what_if("storage (all of it in one place)", advice.storage), "", *_placement(advice), "", *_narrow(advice),
+    ]
+
+
+def title(found: Estimate) -> str:
+    """The workload and its layout in one line."""
+    work, layout = found.work, found.work.layout
+    degrees = (("tensor", layout.tensor), ("pipeline", layout.pipeline), ("expert", layout.expert))
+    split = "".join(f", {name} {degree}" for name, degree in degrees if degree > 1)
+    return f"{work.name}: {layout.nodes} nodes with {layout.gpus} x {work.gpu}, {work.data}{split}"
+
+
+def terms(found: Estimate) -> list[tuple[str, Figure, Figure, str]]:
+    """(name, of a step, of the run, what it is in words)."""
+    waiting = f"waiting for the network ({found.network.name})"
+    return [
+        ("T_gpu", found.gpu, found.run_gpu, "compute"), ("T_net", found.net, found.run_net, waiting), ("T_io", found.io, found.run_io, "waiting for storage"),
     ]
 
 
 def _step(found: Estimate) -> Iterator[str]:
     yield f"a step takes {shown(found.step)}"
-    waiting = f"waiting for the network ({found.network.name})"
-    terms = (("T_gpu", found.gpu, "compute"), ("T_net", found.net, waiting), ("T_io", found.io, "waiting for storage"))
-    for term, figure, what in terms:
+    for term, figure, _, what in terms(found):
         yield f"  {term}  {shown(figure):<34} {what}"
     for one in found.sent:
         yield f"         {shown(one):<34} {one.name}, before overlap"
@@ -94,19 +108,27 @@ def _narrow(advice: Advice) -> Iterator[str]:
 
 def explained(advice: Advice) -> list[str]:
     """Each figure of the answer down to what it rests on."""
-    found = advice.found
     rows = []
-    for figure in (found.step, found.load, found.idle, *([found.cost] if found.cost else [])):
+    for figure in answers(advice.found):
         rows += [*tree(figure), ""]
     return rows
+
+
+def answers(found: Estimate) -> list[Figure]:
+    """The figures in which all others end."""
+    return [found.step, found.load, found.idle, *([found.cost] if found.cost else [])]
+
+
+def source(figure: Figure) -> str:
+    """Whether it was measured, is said in the workload, is assumed, or by which formula it follows."""
+    return {"measured": "", "workload": "workload, ", "assumed": "assumed: ", "computed": "= "}[figure.kind] + figure.how
 
 
 def tree(figure: Figure, depth: int = 0, seen: set[int] | None = None) -> Iterator[str]:
     known: set[int] = set() if seen is None else seen
     again = id(figure) in known and bool(figure.inputs)
     known.add(id(figure))
-    origin = {"measured": "", "workload": "workload, ", "assumed": "assumed: ", "computed": "= "}[figure.kind]
-    yield f"{'  ' * depth}{figure.name}: {shown(figure)}  [{origin}{figure.how}]" + (" (as above)" if again else "")
+    yield f"{'  ' * depth}{figure.name}: {shown(figure)}  [{source(figure)}]" + (" (as above)" if again else "")
     if not again:
         for part in figure.inputs:
             yield from tree(part, depth + 1, known)

@@ -14,10 +14,12 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from nodectl.advise.advice import Advice
 from nodectl.report.compare import Comparison
 from nodectl.report.compare_text import comparison_html
 from nodectl.report.fold import Summary
 from nodectl.report.human import printable
+from nodectl.report.page_advice import advice_html
 from nodectl.report.page_data import page_data
 from nodectl.report.page_top import actions, causes, facts, headline, sign
 
@@ -25,8 +27,8 @@ ASSETS = Path(__file__).parent / "page"
 SCRIPTS = ("elements.js", "format.js", "data.js", "rack.js", "node.js", "checks.js", "pairs.js", "chart.js", "main.js")
 
 
-def page(summary: Summary, comparison: Comparison | None = None) -> str:
-    """The whole file. ``comparison`` is shown where the run was compared with another."""
+def page(summary: Summary, comparison: Comparison | None = None, advice: Advice | None = None) -> str:
+    """The whole file. ``comparison`` is shown where the run was compared with another, ``advice`` where a workload was given."""
     style = _asset("style.css") + _asset("uplot.css")
     library, ours = _asset("uplot.js"), "(() => {\n\"use strict\";\n" + "".join(_asset(name) for name in SCRIPTS) + "})();\n"
     policy = f"default-src 'none'; script-src {_hash(library)} {_hash(ours)}; style-src {_hash(style)}; img-src data:; base-uri 'none'; form-action 'none'"
@@ -34,7 +36,7 @@ def page(summary: Summary, comparison: Comparison | None = None) -> str:
         policy=policy, style=style, library=library, ours=ours, data=embedded(page_data(summary)), license=_asset("uplot.license").replace("--", "- -"),
         title=html.escape(printable(f"{headline(summary)} · {summary.run_id}")), sign=sign(summary), headline=html.escape(printable(headline(summary))),
         facts="".join(facts(summary)), why="".join(causes(summary)), actions="".join(actions(summary)),
-        comparison=comparison_html(comparison) if comparison else "",
+        comparison=comparison_html(comparison) if comparison else "", advice=advice_html(advice) if advice else "",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ from urllib.parse import quote
 from nodectl.report.exit_code import MEANING
 from nodectl.report.fold import BADNESS, HostSummary, Summary
 from nodectl.report.human import printable, why
+from nodectl.report.page_table import head, safe
 
 # Nodes that are shown one by one: they fit on a screen. Where more are not ready they share a cause, and are grouped by it.
 FEW = 8
@@ -22,16 +22,7 @@ NAMES_MOST = 12
 REASON_MOST = 600
 # The same as in page/format.js: colour is never the only sign.
 SIGNS = {"pass": "✓", "skipped": "⊘", "unknown": "?", "fail": "✕", "none": "·"}
-_HEAD = '<table class="{kind}"><caption>{caption}</caption><thead><tr>{columns}</tr></thead><tbody>'
 _NOTHING = "nothing was proven about it"
-
-
-def _text(text: str) -> str:
-    return html.escape(printable(text))
-
-
-def _head(kind: str, caption: str, *columns: str) -> str:
-    return _HEAD.format(kind=kind, caption=caption, columns="".join(f'<th scope="col">{column}</th>' for column in columns))
 
 
 def headline(summary: Summary) -> str:
@@ -69,7 +60,7 @@ def sign(summary: Summary) -> str:
 
 def _badge(word: str) -> str:
     kind = word if word in BADNESS else {"stopped": "unknown", "done": "pass"}.get(word, "fail")
-    return f'<span class="badge {kind}"><span aria-hidden="true">{SIGNS[kind]}</span> {_text(word)}</span>'
+    return f'<span class="badge {kind}"><span aria-hidden="true">{SIGNS[kind]}</span> {safe(word)}</span>'
 
 
 def facts(summary: Summary) -> Iterator[str]:
@@ -93,7 +84,7 @@ def took(seconds: float) -> str:
 
 
 def _fact(name: str, value: str) -> str:
-    return f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>"
+    return f"<div><dt>{safe(name)}</dt><dd>{safe(value)}</dd></div>"
 
 
 def causes(summary: Summary) -> Iterator[str]:
@@ -105,7 +96,7 @@ def causes(summary: Summary) -> Iterator[str]:
     if many:
         yield from _grouped(bad)
         yield f"<details><summary>Node by node ({min(len(bad), ROWS_MOST)} of {len(bad)})</summary>"
-    yield _head("why stacks", "Why", "Node", "State", "Reason")
+    yield head("why stacks", "Why", "Node", "State", "Reason")
     yield from (_why_row(name, host) for name, host in bad[:ROWS_MOST])
     yield "</tbody></table>"
     if many:
@@ -113,12 +104,12 @@ def causes(summary: Summary) -> Iterator[str]:
 
 
 def _why_row(name: str, host: HostSummary) -> str:
-    link = f'<a href="#node={_address(name)}">{_text(name)}</a>'
-    hint = f'<p class="hint">{_text(host.hint)}</p>' if host.hint else ""
+    link = f'<a href="#node={_address(name)}">{safe(name)}</a>'
+    hint = f'<p class="hint">{safe(host.hint)}</p>' if host.hint else ""
     if host.status == "failed" and host.origin:
-        hint = f'<p class="hint">written at <code>{_text(host.origin)}</code></p>{hint}'
+        hint = f'<p class="hint">written at <code>{safe(host.origin)}</code></p>{hint}'
     told = [_cut(line) for line in why(host).splitlines()] or [_NOTHING]
-    lines = "".join(f"<li>{_text(line)}</li>" for line in told)
+    lines = "".join(f"<li>{safe(line)}</li>" for line in told)
     return f'<tr><th scope="row">{link}</th><td>{_badge(host.state)}</td><td><ul>{lines}</ul>{hint}</td></tr>'
 
 
@@ -137,12 +128,12 @@ def _grouped(bad: Sequence[tuple[str, HostSummary]]) -> Iterator[str]:
     for name, host in bad:
         said = f"{host.state}: {(why(host).splitlines() or [_NOTHING])[0]}"
         found.setdefault(re.sub(r"\d+(\.\d+)?", "#", said), []).append((name, said))
-    yield _head("stacks", "Why", "Nodes", "Reason, of the first of them", "Which")
+    yield head("stacks", "Why", "Nodes", "Reason, of the first of them", "Which")
     for nodes in sorted(found.values(), key=len, reverse=True)[:ROWS_MOST]:
         more = f" and {len(nodes) - NAMES_MOST} more" if len(nodes) > NAMES_MOST else ""
         names = ", ".join(name for name, _ in nodes[:NAMES_MOST]) + more
         count = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
-        yield f'<tr><td class="number">{count}</td><td>{_text(_cut(nodes[0][1]))}</td><td>{_text(names)}</td></tr>'
+        yield f'<tr><td class="number">{count}</td><td>{safe(_cut(nodes[0][1]))}</td><td>{safe(names)}</td></tr>'
     yield "</tbody></table>"
 
 
@@ -156,11 +147,11 @@ def actions(summary: Summary) -> Iterator[str]:
         count = len(hosts) if isinstance(hosts, list) else 0
         world = f"handed off (world size {summary.handoff.get('world_size', 0)})"
         nodes = f"{count} node{'s are' if count != 1 else ' is'} {world}" if count else "No node is handed off"
-        yield f"<li>{_text(nodes)}: <code>{_text(str(summary.handoff.get('path', '')))}</code></li>"
+        yield f"<li>{safe(nodes)}: <code>{safe(str(summary.handoff.get('path', '')))}</code></li>"
     if bad and summary.proving and summary.inventory:
         again = f"nodectl verify {shlex.join(summary.inventory)}"  # all of them: a pair has two ends
-        yield f"<li>When what is named above is mended, prove it again: <code>{_text(again)}</code></li>"
-    yield from (f"<li>Waived on {_text(name)}: {_text(said)}</li>" for name, said in _waivers(summary)[:ROWS_MOST])
+        yield f"<li>When what is named above is mended, prove it again: <code>{safe(again)}</code></li>"
+    yield from (f"<li>Waived on {safe(name)}: {safe(said)}</li>" for name, said in _waivers(summary)[:ROWS_MOST])
     if summary.warnings:
         yield f'<li><a href="#warnings">{len(summary.warnings)} warning{"s" if len(summary.warnings) > 1 else ""}</a> at the end of this page</li>'
     simulated = sum(len(host.simulated) for host in summary.hosts.values())

@@ -10,7 +10,7 @@ import pytest
 from nodectl.advise.advice import advise
 from nodectl.advise.measured import Measured, network, places, read
 from nodectl.advise.network import seconds
-from nodectl.advise.text import as_json, explained, lines
+from nodectl.advise.text import amount, as_json, explained, lines
 from nodectl.advise.volumes import transfers
 from nodectl.wire.event import Event
 from tests.advise.jobs import shipped
@@ -166,6 +166,13 @@ def test_the_answer_in_words_and_as_data() -> None:
     assert {row["kind"] for row in data["rests_on"]} == {"measured", "workload", "assumed"}
     assert [row["name"] for row in data["what_if"]["network"]] == ["measured", "10 GbE", "100 GbE", "8 x 400 Gb/s InfiniBand"]
     assert len(data["placement"]) == 4
+
+
+@pytest.mark.parametrize(("value", "unit", "text"), [
+    (77880.4, "money", "77,880"), (12.3, "money", "12.30"), (32 / 3600, "money/s", "32.00 an hour"), (0.5, "1", "50%"), (0.012, "s", "12 ms"), (3e12, "FLOP", "3 TFLOP"),
+])
+def test_amounts_as_people_write_them(value: float, unit: str, text: str) -> None:
+    assert amount(value, unit) == text
 
 
 def test_what_would_narrow_it_is_what_moves_it() -> None:

@@ -53,3 +53,24 @@ def test_what_cannot_be_answered(options: list[str], what: str, hint: str, past:
     said = capsys.readouterr().err
     assert what in said
     assert hint in said
+
+
+def test_the_answer_is_the_last_section_of_the_page(past: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        assert run(["advise", str(past), "--workload", "12b"]) == 0
+        said, page = capsys.readouterr().out, (past / "report.html").read_text("utf-8")
+        assert page.count('<section id="advice"') == 1, "a second time replaces the first"
+        assert page.index('<section id="advice"') > page.index('<section id="warnings"')
+        assert said.splitlines()[0] in page
+    assert run(["advise", str(past), "--workload", "70b"]) == 0
+    page = (past / "report.html").read_text("utf-8")
+    assert "70B dense" in page
+    assert "12B dense" not in page
+
+
+def test_a_run_that_cannot_be_written_is_answered_all_the_same(past: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (past / "report.html").mkdir()
+    assert run(["advise", str(past), "--workload", "12b"]) == 0
+    said = capsys.readouterr()
+    assert "bottleneck: " in said.out
+    assert "warning: the answer does not stand in the run's page: " in said.err

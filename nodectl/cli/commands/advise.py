@@ -12,6 +12,11 @@ from nodectl.advise.text import as_json, explained, lines
 from nodectl.advise.workload_load import load_workload, shipped
 from nodectl.cli.past import read_run
 from nodectl.diagnostics.model import Collector, Diagnostic, Mistakes
+from nodectl.report.fold import fold
+from nodectl.report.journal import JournalLost
+from nodectl.report.page import page
+from nodectl.report.replace_file import replace_file
+from nodectl.wire.event import Event
 
 
 @click.command("advise")
@@ -20,8 +25,13 @@ from nodectl.diagnostics.model import Collector, Diagnostic, Mistakes
 @click.option("--explain", is_flag=True, help="Also each figure down to a measurement, the workload file or a named assumption.")
 @click.option("--json", "as_data", is_flag=True, help="JSON instead of text.")
 def command(run: Path, workload: str, explain: bool, as_data: bool) -> int:
-    """Say what a training step and run will cost on what RUN (a run's folder) measured: compute, network, storage, what would be faster, where to keep what."""
-    answer = _answer(run, workload)
+    """Say what a training step and run will cost on what RUN (a run's folder) measured: compute, network, storage, what would be faster, where to keep what.
+
+    The answer also becomes the last section of RUN's report.html.
+    """
+    events = read_run(run)
+    answer = _answer(events, workload)
+    _on_page(run, events, answer)
     if as_data:
         click.echo(as_json(answer), nl=False)
         return 0
@@ -30,7 +40,15 @@ def command(run: Path, workload: str, explain: bool, as_data: bool) -> int:
     return 0
 
 
-def _answer(run: Path, workload: str) -> Advice:
+def _on_page(run: Path, events: list[Event], answer: Advice) -> None:
+    """A run in an archive that cannot be written is asked all the same."""
+    try:
+        replace_file(run / "report.html", page(fold(events), advice=answer))
+    except JournalLost as error:
+        click.echo(f"warning: the answer does not stand in the run's page: {error}", err=True)
+
+
+def _answer(events: list[Event], workload: str) -> Advice:
     """Raises Mistakes for a workload that is wrong, or that no storage suits."""
     found = Collector()
     work = load_workload(workload, found)
@@ -38,6 +56,6 @@ def _answer(run: Path, workload: str) -> Advice:
     if work is None:
         raise Mistakes(list(found))
     try:
-        return advise(work, read(read_run(run)))
+        return advise(work, read(events))
     except ValueError as error:
         raise Mistakes([Diagnostic("E411", str(error), help="change constraints in the workload, or measure a place that meets them")]) from None
