@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from nodectl.advise import measured as measured_run
 from nodectl.advise import tiers
 from nodectl.advise.figure import Figure, swing
 from nodectl.advise.measured import Measured
 from nodectl.advise.model import Estimate, Places, estimate
-from nodectl.advise.network import Network
+from nodectl.advise.network import Network, nominal
 from nodectl.advise.placement import Choice, place, places_of
 from nodectl.advise.storage import Place
 from nodectl.advise.workload import Workload
+from nodectl.advise.workload_load import load_workload
+from nodectl.diagnostics.model import Collector
 
 # As many open questions as a person reads.
 NARROW = 5
 # A hundredth of the whole decides nothing.
 WORTH = 0.01
+# The shipped workload, and the network that `best` hopes for, by which a node without a workload of its own is told what its network costs.
+REFERENCE = ("12b", "8 x 400 Gb/s InfiniBand")
 
 
 @dataclass(frozen=True)
@@ -79,5 +84,15 @@ def _best(work: Workload) -> Network:
 
 def _behind(found: Estimate) -> float:
     return found.step.value / estimate(found.work, _best(found.work), found.places).step.value
+
+
+@cache  # a fleet of thousands asks for each node
+def reference_slowdown(rate: float) -> float:
+    """How many times longer a step of the reference takes over TCP at ``rate`` (B/s of a node), checkpoints on the fastest tier."""
+    work = load_workload(REFERENCE[0], Collector())
+    if work is None:
+        raise ValueError(f"the shipped workload {REFERENCE[0]} cannot be read")
+    disk = tiers.places()[0]
+    return _behind(estimate(work, nominal("tcp", rate, "tcp", work.gpu), Places(disk, disk, disk)))
 
 

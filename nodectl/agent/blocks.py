@@ -65,7 +65,7 @@ def _word(*paths: str) -> str:
     return ""
 
 
-def _names(path: str) -> Tuple[str, ...]:
+def names(path: str) -> Tuple[str, ...]:
     try:
         return tuple(sorted(os.listdir(path)))
     except OSError:
@@ -92,11 +92,11 @@ def describe(path: str, number: str, folder: str, by_id: Tuple[str, ...] = ()) -
     """The device with node ``path`` from its sysfs ``folder``."""
     name = os.path.basename(folder)
     backing = _word(os.path.join(folder, "loop", "backing_file"))
-    children = [child for child in _names(folder) if os.path.exists(os.path.join(folder, child, "partition"))]
+    children = [child for child in names(folder) if os.path.exists(os.path.join(folder, child, "partition"))]
     partitions = tuple((child, _word(os.path.join(folder, child, "dev"))) for child in children)
-    holders = list(_names(os.path.join(folder, "holders")))
+    holders = list(names(os.path.join(folder, "holders")))
     for child, _ in partitions:
-        holders += _names(os.path.join(folder, child, "holders"))
+        holders += names(os.path.join(folder, child, "holders"))
     parent = os.path.basename(os.path.dirname(folder)) if os.path.exists(os.path.join(folder, "partition")) else ""
     return Disk(
         path=path, name=name, number=number, kind=_kind(name, parent),
@@ -105,7 +105,7 @@ def describe(path: str, number: str, folder: str, by_id: Tuple[str, ...] = ()) -
         model=_word(os.path.join(folder, "device", "model")),
         size=int(_word(os.path.join(folder, "size")) or 0) * SECTOR,
         read_only=_word(os.path.join(folder, "ro")) == "1",
-        by_id=by_id, partitions=partitions, holders=tuple(sorted(set(holders))), slaves=_names(os.path.join(folder, "slaves")), parent=parent,
+        by_id=by_id, partitions=partitions, holders=tuple(sorted(set(holders))), slaves=names(os.path.join(folder, "slaves")), parent=parent,
     )
 
 
@@ -140,7 +140,7 @@ def _links(dev: str) -> Dict[str, List[str]]:
     """Names under disk/by-id for each device number."""
     folder = os.path.join(dev, "disk", "by-id")
     found: Dict[str, List[str]] = {}
-    for name in _names(folder):
+    for name in names(folder):
         try:
             number = number_of(os.stat(os.path.join(folder, name)).st_rdev)
         except OSError:
@@ -177,7 +177,7 @@ def mount_uses(proc: str = "/proc") -> Dict[str, Set[str]]:
     """
     uses: Dict[str, Set[str]] = {}
     seen: Set[str] = set()
-    for pid in ["self"] + [name for name in _names(proc) if name.isdigit()]:
+    for pid in ["self"] + [name for name in names(proc) if name.isdigit()]:
         base = os.path.join(proc, pid)
         try:
             namespace = os.readlink(os.path.join(base, "ns", "mnt"))
@@ -245,13 +245,13 @@ def openers(numbers: Set[str], proc: str = "/proc", sysfs: str = "/sys") -> Dict
     found: Dict[str, List[str]] = {}
     if not numbers:
         return found
-    for name in _names(os.path.join(sysfs, "block")):
+    for name in names(os.path.join(sysfs, "block")):
         backing = _word(os.path.join(sysfs, "block", name, "loop", "backing_file"))
         if backing.startswith("/dev/"):
             _note(found, numbers, backing, f"{name} is a loop device on it")
-    for pid in _names(proc):
+    for pid in names(proc):
         if pid.isdigit() and pid != str(os.getpid()):
-            for handle in _names(os.path.join(proc, pid, "fd")):
+            for handle in names(os.path.join(proc, pid, "fd")):
                 _writer(found, numbers, os.path.join(proc, pid), handle)
     return found
 

@@ -39,7 +39,7 @@ def step_bound(step: SuiteStep, mounts: int, disks: int, nodes: int) -> float:
         "host": 2 * question,  # the system, then limits of a service
         "hca": 2 * question,  # ports, then the kernel's log
         "gpu": 2 * question,  # GPUs, then the kernel's log
-        "mounts": (disks + 1 + 2 * mounts) * question + mounts * GRACE,  # each scratch disk, their list, each file mount and the store behind it
+        "mounts": (disks + 2 + 2 * mounts) * question + mounts * GRACE,  # each scratch disk, their list, the system's, each mount and its store
         "torch": 2 * question,  # the node's python3, then the environment of the role
         "node_all_reduce": group,
         # Once more where it is slow, then its parts, then what lies outside the slow part; looks at slow ranks.

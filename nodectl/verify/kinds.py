@@ -40,7 +40,7 @@ _BUS = frozenset(["pci"])
 
 KINDS: Mapping[str, Kind] = MappingProxyType({
     "login": Kind(checks=("login.fresh", "limits.memlock", "limits.nofile")),
-    "fabric": Kind(checks=("fabric.kind", "fabric.hcas", "fabric.same")),
+    "fabric": Kind(checks=("fabric.kind", "fabric.hcas", "fabric.same", "network_tier")),
     "route": Kind(checks=("network.route", "network.mtu", "network.path_mtu", "network.address_unique")),
     "pci": Kind(checks=("pci.*",)),
     "host": Kind(after=_BUS, checks=("host.*", "dns.*", "mounts.answer", "packages.same", "limits.*.service", "network.bridges")),
@@ -48,7 +48,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
     "gpu": Kind(after=frozenset(["pci", "hca"]), checks=("gpu.*",)),
     "nvme": Kind(after=_BUS, checks=("nvme.*",)),
     "errors": Kind(after=frozenset(["hca", "route"]), checks=("errors.*",)),
-    "mounts": Kind(checks=("scratch.*", "mount:*")),
+    "mounts": Kind(checks=("scratch.*", "mount:*", "disk_tier", "disk_tier:*")),
     "torch": Kind(checks=("torch.import", "torch.gpus_seen", "torch.gpus")),
     "clock": Kind({"max_offset": "s"}, checks=("clock.offset",)),
     "node_all_reduce": Kind(_RANKS, ("gpu_sizes",), after=frozenset(["torch"]), checks=("node.all_reduce", "node.all_reduce.values")),

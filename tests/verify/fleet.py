@@ -229,7 +229,9 @@ def _fabric(kind: str = "tcp", hcas: list[dict[str, Any]] | None = None) -> Outc
 
 
 def _storage(**changes: Any) -> Outcome:
-    return Outcome(values={"target": "/scratch", "fstype": "xfs", "source": "/dev/nvme0n1", "is_tmpfs": False, "is_overlay": False, "kind": "loop", "writable": True, **changes})
+    kind = changes.get("kind", "loop")
+    lies = {"target": "/scratch", "fstype": "xfs", "source": "/dev/nvme0n1", "is_tmpfs": False, "is_overlay": False, "kind": kind, "writable": True}
+    return Outcome(values={**lies, "disks": {"loop": ["loop0"], "nvme": ["nvme0n1"]}.get(kind, ["sda"]), **changes})
 
 
 def _fio(speed: float = 400e6) -> Outcome:

@@ -81,7 +81,7 @@ def damaged(probe: str) -> Iterator[tuple[str, str, Outcome]]:
 
 
 # A value that is hostile to one key is right for another: the empty list of GPUs, no fault found, "some text" as a filesystem's name.
-HARMLESS = {("fabric_facts", "not_found"), ("fabric_facts", "hcas"), ("fabric_facts", "interfaces"), ("probe_object_mount", "usable")}
+HARMLESS = {("fabric_facts", "not_found"), ("fabric_facts", "hcas"), ("fabric_facts", "interfaces"), ("probe_object_mount", "usable"), ("probe_storage_target", "disks")}
 NAMES = {("probe_route", "interface")}  # any text may be one
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 from nodectl.agent import as_user, blocks, io_proof
 from nodectl.agent.contract import Args, Failed
@@ -25,7 +25,8 @@ SPEC = Spec(
     returns={
         "path": "as asked", "exists": "whether it is there", "target": "mount point", "fstype": "filesystem type", "source": "source", "device": "major:minor",
         "free_bytes": "free for ordinary users", "total_bytes": "size", "is_tmpfs": "memory, not disk", "is_overlay": "an overlay", "is_fuse": "a FUSE mount",
-        "kind": "nvme, disk, loop (stands in for a disk), md, device mapper, \"\"", "serial": "of the device", "mem_total_bytes": "memory of the node",
+        "kind": "nvme, disk, loop (stands in for a disk), md, device mapper, \"\"", "serial": "of the device", "disks": "names of what is below it",
+        "mem_total_bytes": "memory of the node",
         "read_only": "by the mount table", "writable": "a small file was written and synced (null: not tried)", "write_reason": "why not",
     },
     example="- probe_storage_target:\n    path: /scratch\n",
@@ -80,12 +81,18 @@ def _space(system: System, path: str, live: Mount, timeout: float) -> "tuple[int
     return free, total, os.path.exists(path)
 
 
-def _device(live: Mount) -> Dict[str, str]:
+def _device(live: Mount) -> Dict[str, Any]:
     folder = os.path.realpath(f"/sys/dev/block/{live.device}")
     if not os.path.isdir(folder):
-        return {"kind": "", "serial": ""}
+        return {"kind": "", "serial": "", "disks": []}
+    below = _below(folder)
     disk = blocks.describe(live.source, live.device, folder)
     if disk.parent:
         disk = blocks.describe(live.source, live.device, os.path.dirname(folder))
-    return {"kind": "loop" if disk.kind == blocks.LOOP else disk.kind, "serial": disk.serial}
+    return {"kind": "loop" if disk.kind == blocks.LOOP else disk.kind, "serial": disk.serial, "disks": below}
 
+
+def _below(folder: str) -> List[str]:
+    """What an array or a logical volume is built of, down to the disks."""
+    slaves = os.path.join(folder, "slaves")
+    return [one for part in blocks.names(slaves) for one in _below(os.path.realpath(os.path.join(slaves, part)))] or [os.path.basename(folder)]

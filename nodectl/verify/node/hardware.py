@@ -15,6 +15,7 @@ class Hardware:
     """Empty until the steps ran. ``traits`` by kind of step and name of check; ``packages`` and ``bridges`` (name to addresses) are of step host.
 
     ``link_errors`` are counters by port and by interface before any group used them, ``used_ports`` the ports that a job would use.
+    ``local_nvme`` are controllers whose disks are in the node (nvme0); None: nobody looked.
     ``container`` and ``guest`` say what the node is ("" = neither); ``devices`` are those of probe_pci.
     """
 
@@ -25,6 +26,7 @@ class Hardware:
     link_errors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     used_ports: tuple[str, ...] = ()
     numa_nodes: int = 0
+    local_nvme: tuple[str, ...] | None = None
     profile: Profile = NO_PROFILE
     simulated: bool = False
     traits: dict[str, dict[str, Trait]] = field(default_factory=dict)

@@ -24,6 +24,7 @@ from nodectl.verify.node.nvme_checks import nvme
 from nodectl.verify.node.path_mtu import path_mtu
 from nodectl.verify.node.pci_checks import hardware_root, pci
 from nodectl.verify.node.profiles import load_profiles, profile_for
+from nodectl.verify.node.tier_checks import network_tier
 from nodectl.verify.parse.workload import records
 from nodectl.verify.session import Gone, Session
 from nodectl.verify.suite_load import SuiteStep
@@ -65,7 +66,7 @@ _LOCKED_OUT = frozenset(["auth", "host_key", "python"])
 
 
 def fabric(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
-    """Kind and state of the fabric. `best` with only TCP found is said, not failed: the pool may have no other."""
+    """Kind and state of the fabric, and what network_tier came to."""
     host = (session.host,)
     root = hardware_root(session.variables)
     subnets, exclude = (list(session.variables.get(name) or []) for name in ("fabric_subnets", "fabric_exclude"))
@@ -92,6 +93,7 @@ def fabric(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) ->
         measurement = Measurement("fabric.hcas", float(len(usable)), "count", host, "fabric_facts", simulated=simulated, detail=unusable)
         least = 1.0 if wanted is None else wanted
         reading.add(measurement, Expectation("fabric.hcas", "at_least", least, "count", "devices that are up and usable", host[0], source))
+    reading.join([network_tier(host[0], session.variables, kind, {"hcas": hcas, "interfaces": links}, wanted or 0.0, simulated)])
     facts.listed_gpus = len(gpus)
     facts.links = {str(link.get("name", "")): link for link in links}
     return reading

@@ -13,6 +13,7 @@ from nodectl.verify.node.node_table import load_table
 from nodectl.verify.node.pci_checks import hardware_root
 from nodectl.verify.node.profiles import load_profiles, profile_for
 from nodectl.verify.node.table_reading import Context, read_rows
+from nodectl.verify.node.tier_checks import local_nvme
 from nodectl.verify.session import Session
 from nodectl.verify.suite_load import SuiteStep
 
@@ -27,6 +28,7 @@ def nvme(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> R
         return unknown("nvme.count", (host,), "sysfs nvme", outcome.msg)
     said = Answer("probe_nvme", outcome.values)
     controllers = [_labelled(entry) for entry in said.parts("controllers")]
+    hardware.local_nvme = None if said.truth("simulated") else local_nvme(controllers)  # what is mounted lies on real disks
     silent = [f"{entry['label']}: {entry['error']}" for entry in controllers if entry.get("error")]
     answering = [entry for entry in controllers if not entry.get("error")]
     reading, words = Reading(), hardware.words() | ({"nvme"} if answering else set())

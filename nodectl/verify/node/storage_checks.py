@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from nodectl.verify.answer import Answer, Garbled
@@ -17,6 +18,7 @@ from nodectl.verify.judging.reading import Reading, unknown
 from nodectl.verify.judging.units import quantity
 from nodectl.verify.members import NodeFacts
 from nodectl.verify.node.check import Check, Peers
+from nodectl.verify.node.tier_checks import Scratch, disk_tier
 from nodectl.verify.session import CLEANUP, GRACE, Session
 from nodectl.verify.suite_load import SuiteStep
 from nodectl.wire.outcome import Outcome
@@ -73,11 +75,16 @@ def _scratch_mount(session: Session, step: SuiteStep, facts: NodeFacts, path: st
     if outcome.failed:
         return _failed(session, name, "probe_storage_target", outcome.msg)
     found = Answer("probe_storage_target", outcome.values)
-    target, fstype, kind = found.text("target"), found.text("fstype"), found.text("kind")
+    target, fstype, kind, disks = found.text("target"), found.text("fstype"), found.text("kind"), found.texts("disks")
+    if kind and not disks:
+        raise Garbled(f"probe_storage_target calls what lies under {path} {kind} and names no disk: nothing can be concluded from it")
     mounted = not (found.truth("is_tmpfs") or found.truth("is_overlay")) and target == path
     lies_on = f"{path} lies on {found.values.get('source')} ({fstype}, mounted on {target})"
     reading, table, conditions = Reading(), "/proc/self/mountinfo", {"path": path}
     reading.must_be_true(Measurement(name, mounted, "bool", host, table, conditions, detail=lies_on), f"{path} is a filesystem of its own on a disk")
+    if facts.hardware.local_nvme is not None:
+        lies = Scratch(path, kind or str(found.values.get("source")), tuple(disks), facts.hardware.local_nvme, mounted)
+        reading.join([_reached(session, step, lies)])
     if not mounted:
         return reading
     wanted, name = str(session.variables.get("nvme_scratch_fstype") or "xfs"), _at("scratch.fstype", session, path)
@@ -89,6 +96,16 @@ def _scratch_mount(session: Session, step: SuiteStep, facts: NodeFacts, path: st
     if writable:
         facts.scratch[path] = kind
     return reading
+
+
+def _reached(session: Session, step: SuiteStep, lies: Scratch) -> Reading:
+    """What disk_tier came to. Which NVMe is the system's is asked only where it matters: a scratch disk that is none, beside NVMe."""
+    if lies.unused and not lies.on_nvme and not lies.simulated:
+        root = session.ask("probe_storage_target", {"path": "/", "timeout": step.deadline / 3}, step.deadline)
+        if root.failed:
+            return unknown(_at("disk_tier", session, lies.path), (session.host,), "probe_storage_target", root.msg)
+        lies = replace(lies, system=tuple(Answer("probe_storage_target", root.values).texts("disks")))
+    return disk_tier(session.host, session.variables, _at("disk_tier", session, lies.path), lies)
 
 
 def _object_mount(session: Session, step: SuiteStep, facts: NodeFacts, path: str, wanted: Any) -> Reading:

@@ -75,6 +75,8 @@ def test_scratch_on_two_disks(bare_lab: Lab, do: Do) -> None:
     assert do("probe_mounts").values["all_present"] is True
     target = do("probe_storage_target", path="/scratch").values
     assert (target["target"], target["fstype"], target["kind"]) == ("/scratch", "xfs", "loop")
+    assert target["disks"]
+    assert all(name.startswith("loop") for name in target["disks"]), target["disks"]
     written = do("probe_fio", path="/scratch", size="16MiB", runtime=0.5)
     assert written.values["bytes_per_second"] > 0, written.msg
     ways = do("probe_fio", path="/scratch", ways=["write", "read", "randread", "randwrite", "fsync"], size="16MiB", runtime=0.5).values["ways"]
