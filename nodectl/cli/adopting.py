@@ -17,7 +17,7 @@ from nodectl.report.journal import JournalLost
 from nodectl.report.replace_file import replace_file
 from nodectl.verify.adopt import Run, entry, merged, propose
 from nodectl.verify.evidence import readings_in
-from nodectl.verify.judging.floor_load import FLOORS, Floor, floor_of_json, floors_of, load_floors
+from nodectl.verify.judging.floor_load import Floor, floor_of_json, floors_of, shipped_floors
 
 
 def adopt(evidence: Mapping[str, Any]) -> None:
@@ -27,7 +27,7 @@ def adopt(evidence: Mapping[str, Any]) -> None:
     """
     path = _path(evidence)
     run = Run(str(evidence["run_id"]), datetime.datetime.now(datetime.UTC).date().isoformat())
-    found = propose(readings_in(evidence), [floor_of_json(one) for one in evidence["floors"]], load_floors(FLOORS), run)
+    found = propose(readings_in(evidence), [floor_of_json(one) for one in evidence["floors"]], shipped_floors(), run)
     for one in found:
         if one.floor is None:
             click.echo(f"not adopted: {one.about()}: {one.why_not}")

@@ -18,7 +18,7 @@ from nodectl.report.exit_code import ExitCode, first
 from nodectl.report.fold import fold
 from nodectl.report.live import console_for, show_verdicts
 from nodectl.verify.evidence import BadEvidence, evidence_of, read_evidence
-from nodectl.verify.judging.floor_load import FLOORS, load_floors
+from nodectl.verify.judging.floor_load import shipped_floors
 from nodectl.verify.replay import Replay, Today, replay
 from nodectl.verify.suite_load import shipped_texts
 
@@ -34,7 +34,7 @@ def replayed(path: Path, adopting: bool = False) -> int:
     try:
         evidence, notes = _evidence(path)
         day = datetime.datetime.now(datetime.UTC).date().isoformat()
-        found = replay(evidence, Today(load_floors(FLOORS), shipped_texts(), version(), day))
+        found = replay(evidence, Today(shipped_floors(), shipped_texts(), version(), day))
     except BadEvidence as error:
         hint = "take the file from where only you can write, or verify the nodes again"
         raise Mistakes([Diagnostic("E409", f"{path}: {error}", help=hint)]) from None

@@ -13,7 +13,7 @@ from nodectl.verify.answer import Garbled
 from nodectl.verify.bounds import longest, step_bound
 from nodectl.verify.group.group_steps import GROUPS
 from nodectl.verify.inputs import inputs
-from nodectl.verify.judging.floor_load import FLOORS, load_floors
+from nodectl.verify.judging.floor_load import floor_to_json, shipped_floors
 from nodectl.verify.judging.measurement import Verdict, Waiver
 from nodectl.verify.judging.reading import unknown
 from nodectl.verify.kinds import KINDS
@@ -35,8 +35,7 @@ def verify(nodes: Sequence[Node], suite: Suite, connections: Connections, emit: 
 
     Bounded by the suite's deadlines whatever the nodes do. Raises FloorError when the shipped floors are wrong (a bug of ours).
     """
-    shipped = load_floors(FLOORS)
-    ledger = Ledger([node.host for node in nodes], replace(terms, floors=(*shipped, *terms.floors)), emit)
+    ledger = Ledger([node.host for node in nodes], replace(terms, floors=(*shipped_floors(), *terms.floors)), emit)
     return run(trial_of(nodes, connections, ledger), suite)
 
 
@@ -68,7 +67,7 @@ def _open(trial: Trial, suite: Suite) -> None:
     """Said before the first question: what everything will be judged by."""
     terms = trial.ledger.terms
     trial.ledger.say("suite", "", {
-        "name": suite.name, "text": suite.text, "floors": [asdict(floor) for floor in terms.floors],
+        "name": suite.name, "text": suite.text, "floors": [floor_to_json(floor) for floor in terms.floors],
         "waivers": [asdict(waiver) for waiver in terms.waivers], "today": terms.today,
         "settings": {host: inputs(node.variables) for host, node in trial.nodes.items()},
     })
