@@ -32,7 +32,12 @@ def sources() -> dict[str, tuple[Path, ast.Module]]:
     return found
 
 
-def imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
+@cache
+def imports(tree: ast.AST) -> tuple[tuple[str, int], ...]:
+    return tuple(imported(tree))
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
     """Every imported name with its line, wherever the statement stands: `from a import b` gives a.b."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

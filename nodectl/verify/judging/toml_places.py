@@ -15,6 +15,7 @@ from nodectl.wire.origin import Origin
 _HEADER = re.compile(r"^\s*\[\[\s*([A-Za-z0-9_.-]+)\s*\]\]")
 _PLAIN_HEADER = re.compile(r"^\s*\[[^\[]")
 _KEY = re.compile(r"""^(\s*)(["']?)([A-Za-z0-9_-]+)\2\s*=\s*""")
+_STRING = re.compile(r""""(?:[^"\\]|\\.)*"|'[^']*'""")
 _SYNTAX = re.compile(r"\(at line (\d+), column (\d+)\)")
 
 
@@ -75,14 +76,16 @@ def syntax_error(said: str, file: str) -> Origin | None:
 
 
 def _strings_out(text: str) -> str:
-    return re.sub(r""""(?:[^"\\]|\\.)*"|'[^']*'""", lambda one: "_" * len(one.group(0)), text)
+    return _STRING.sub(lambda one: "_" * len(one.group(0)), text)
 
 
 def _uncommented(text: str) -> str:
-    return text[: len(_strings_out(text).partition("#")[0].rstrip())]
+    return text[: len(_strings_out(text).partition("#")[0].rstrip())] if "#" in text else text.rstrip()
 
 
 def _depth(text: str) -> int:
     """How many brackets stay open behind this line."""
+    if "[" not in text and "]" not in text:
+        return 0
     plain = _strings_out(text).partition("#")[0]
     return plain.count("[") - plain.count("]")
