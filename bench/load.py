@@ -2,7 +2,7 @@
 
 It writes a playbook with that many roles and tasks and an inventory of 1000 hosts into a temporary folder, and does what
 `nodectl check` does with it. What counts is CPU time: it does not depend on what else the machine is doing.
-The aim is 5 s for 200 roles and 10,000 tasks: the largest site that its authors have seen has half of that, and five seconds
+The aim is 5 s and 500 MB for 200 roles and 10,000 tasks: the largest site that its authors have seen has half of that, and five seconds
 is what a person waits for an answer without turning away.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import cProfile
 import pstats
+import resource
 import sys
 import tempfile
 import time
@@ -21,6 +22,7 @@ from nodectl.diagnostics.model import Collector
 from nodectl.engine.options import Options
 
 AIM = 5.0
+AIM_MB = 500
 HOSTS = 1000
 
 
@@ -96,6 +98,11 @@ def measure(folder: Path) -> float:
     return seconds
 
 
+def peak() -> float:
+    """The most memory that this process has held, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--roles", type=int, default=200)
@@ -112,7 +119,8 @@ def main() -> None:
         else:
             seconds = measure(folder)
     each = 1e6 * seconds / tasks
-    print(f"{given.roles} roles, {tasks} tasks, {HOSTS} hosts: {seconds:.2f} s CPU, {each:.0f} us a task; the aim for 200 and 10000 is {AIM:g} s")
+    print(f"{given.roles} roles, {tasks} tasks, {HOSTS} hosts: {seconds:.2f} s CPU, {each:.0f} us a task, {peak():.0f} MB at most")
+    print(f"the aim for 200 roles and 10000 tasks is {AIM:g} s and {AIM_MB} MB")
 
 
 if __name__ == "__main__":

@@ -154,8 +154,4 @@ def _near(name: str, known: Any) -> str:
 
 def roles_of(play: Play) -> list[Any]:
     """Every use of a role in a play, in the order of the text, each once."""
-    found: list[Any] = []
-    for task in _tasks(play):
-        if task.role is not None and not any(task.role is role for role in found):
-            found.append(task.role)
-    return found
+    return list({id(task.role): task.role for task in _tasks(play) if task.role is not None}.values())

@@ -31,6 +31,7 @@ _WORDS = {
     "mode": "octal in quotes, such as '0644'", "bool": "true or false", "int": "a whole number", "dict": "a mapping", "list": "a list",
     "str": "text", "path": "text",
 }  # fmt: skip
+_KEYWORDS = frozenset(keywords.TASK)
 # Parameters whose value is a condition or an expression without braces.
 _CONDITIONS = {("assert", "that")}
 _EXPRESSIONS = {("debug", "var")}
@@ -89,7 +90,7 @@ def _defaults(value: Any, at: Origin, known: Known, checker: Checker) -> Map:
 
 def find_call(fields: Fields, known: Known, defaults: Sequence[Map] = ()) -> Call | None:
     """The module call of a task; None (with diagnostics) when there is none or more than one. ``defaults``: module_defaults, outermost first."""
-    candidates = [key for key in fields.map if isinstance(key, str) and key not in keywords.TASK and not key.startswith("with_")]
+    candidates = [key for key in fields.map if isinstance(key, str) and key not in _KEYWORDS and not key.startswith("with_")]
     named = [key for key in candidates if short_name(key, known)]
     spelled = [key for key in ("action", "local_action") if key in fields]
     for key in [key for key in candidates if key not in named and (named or spelled or key in keywords.REFUSED)]:

@@ -243,7 +243,7 @@ class _Builder:
         return Origin(self.file, start.line + 1, start.column + 1)
 
     def open(self, event: Any) -> None:
-        at = self.place(event)._replace(width=1)
+        at = Origin(self.file, event.start_mark.line + 1, event.start_mark.column + 1)
         if len(self.stack) >= MAX_DEPTH:
             self.stop("E106", f"nested more than {MAX_DEPTH} levels deep", at, "this level is too much")
         if event.tag and event.tag not in (_STANDARD + "map", _STANDARD + "seq", "!", _STANDARD + "omap"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 import jinja2
@@ -69,8 +70,8 @@ class FileEnvironment(SandboxedEnvironment):
 class TextEnvironment(FileEnvironment):
     """For texts of YAML files."""
 
-    @property
-    def lexer(self) -> Lexer:
+    @cached_property
+    def lexer(self) -> Lexer:  # this environment is never overlaid with other options, which would want another
         return _Lexer(self)
 
 

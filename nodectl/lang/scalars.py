@@ -18,13 +18,15 @@ _SEXAGESIMAL = re.compile(r"^[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$")
 _FLOAT = re.compile(r"^([-+]?([0-9][0-9_]*)\.[0-9_]*([eE][-+][0-9]+)?|\.[0-9][0-9_]*([eE][-+][0-9]+)?)$")
 _INFINITE = re.compile(r"^([-+]?)\.(inf|Inf|INF)$")
 _NAN = re.compile(r"^\.(nan|NaN|NAN)$")
+# How every number, `.inf` and `.nan` begin: most words are none, and need no pattern.
+_BEGINS = frozenset("+-.0123456789")
 # Python refuses to turn longer digits into an int by default; such a word is text, not a number anybody counts with.
 _MOST_DIGITS = 4000
 
 
 def is_sexagesimal(word: str) -> bool:
     """`10:30` is the number 630 in YAML 1.1, which nobody means."""
-    return bool(_SEXAGESIMAL.match(word))
+    return ":" in word and bool(_SEXAGESIMAL.match(word))
 
 
 def plain(word: str) -> Any:
@@ -35,7 +37,7 @@ def plain(word: str) -> Any:
         return True
     if word in _FALSE:
         return False
-    if len(word) > _MOST_DIGITS:
+    if word[0] not in _BEGINS or len(word) > _MOST_DIGITS:
         return word
     number = _number(word)
     return word if number is None else number

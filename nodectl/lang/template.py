@@ -31,6 +31,10 @@ from nodectl.lang.unsafe import Unsafe, has_template
 
 # Distinct texts of one run: playbooks and roles hold a few thousand; each compiled template takes about 10 kB.
 CACHED_TEMPLATES = 4096
+# A text without statements and no longer than this is known to compile once it is parsed: 100 operators in a row are what Python's own parser takes.
+_SHORT = 150
+# What can only be wrong when the code is made: a filter or test that does not exist.
+_NAMING = re.compile(r"\||\bis\b")
 # Statements that bring another file in.
 _BRINGS = re.compile(r"\{%[-+]?\s*(?:include|import|from|extends)\b")
 # What the first line of a template file may set.
@@ -52,6 +56,7 @@ class Templar:
         self._compiled_file = lru_cache(maxsize=CACHED_TEMPLATES)(self._files.from_string)
         self.compiled = lru_cache(maxsize=CACHED_TEMPLATES)(self._environment.from_string)
         self.expression = lru_cache(maxsize=CACHED_TEMPLATES)(self._compile_expression)
+        self._read = lru_cache(maxsize=CACHED_TEMPLATES)(self._reading)
 
     def with_lookup(self, lookup: Lookup) -> Templar:
         """The same templar (compiled templates shared) that reads files another way: each role has its own folders."""
@@ -138,7 +143,8 @@ class Templar:
     def syntax_error(self, text: str, *, expression: bool = False) -> tuple[str, int] | None:
         """What is wrong with the syntax of a template (or bare expression) and in which line of it, or None. Renders nothing."""
         try:
-            (self.expression if expression else self.compiled)(text)
+            if len(text) > _SHORT or "{%" in text or not self._read(text, expression):
+                (self.expression if expression else self.compiled)(text)
         except jinja2.TemplateSyntaxError as error:
             return error.message or "not valid Jinja", error.lineno
         except FAULTS as error:
@@ -176,12 +182,23 @@ class Templar:
             return value
         raise not_boolean(condition, value)
 
-    def _compile_expression(self, source: str) -> jinja2.Template:
+    def _reading(self, text: str, expression: bool) -> bool:
+        """Whether a short text without statements is right. Making code of it would take four times as long, and a check never runs it."""
+        tree = nodes.Output([self._parse_expression(text)]) if expression else self._environment.parse(text)
+        if not _NAMING.search(text):
+            return True
+        named = [(one.name, self._environment.filters if isinstance(one, nodes.Filter) else self._environment.tests) for one in tree.find_all((nodes.Filter, nodes.Test))]
+        return all(name in known for name, known in named)
+
+    def _parse_expression(self, source: str) -> nodes.Expr:
         parser = Parser(self._environment, source, state="variable")
         expression = parser.parse_expression()
         if not parser.stream.eos:
             raise jinja2.TemplateSyntaxError(f"unexpected {str(parser.stream.current)!r} after the expression", parser.stream.current.lineno)
-        expression = guarded(expression)
+        return expression
+
+    def _compile_expression(self, source: str) -> jinja2.Template:
+        expression = guarded(self._parse_expression(source))
         expression.set_environment(self._environment)
         # A one-node body whose output is the expression: the native generator then yields the value itself.
         return self._environment.from_string(nodes.Template([nodes.Output([expression], lineno=1)], lineno=1))
