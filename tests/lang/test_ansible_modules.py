@@ -22,7 +22,7 @@ def test_the_table_is_all_of_ansible_core() -> None:
     assert set(ansible_modules._BUILTIN.split()) == files | ROUTED
 
 
-@pytest.mark.parametrize("name", ["uri", "ansible.builtin.hostname", "ansible.legacy.raw", "ansible.posix.synchronize", "community.general.ufw", "yum"])
+@pytest.mark.parametrize("name", ["subversion", "ansible.builtin.set_stats", "ansible.legacy.sysvinit", "ansible.posix.patch", "community.general.xml", "nmcli"])
 def test_what_ansible_has_and_nodectl_does_not(name: str) -> None:
     assert ansible_only(name)
     assert short_name(name, known) is None
