@@ -187,8 +187,8 @@ class Templar:
         tree = nodes.Output([self._parse_expression(text)]) if expression else self._environment.parse(text)
         if not _NAMING.search(text):
             return True
-        named = [(one.name, self._environment.filters if isinstance(one, nodes.Filter) else self._environment.tests) for one in tree.find_all((nodes.Filter, nodes.Test))]
-        return all(name in known for name, known in named)
+        known = {nodes.Filter: self._environment.filters, nodes.Test: self._environment.tests}
+        return all(one.name in known[type(one)] for one in tree.find_all((nodes.Filter, nodes.Test)))
 
     def _parse_expression(self, source: str) -> nodes.Expr:
         parser = Parser(self._environment, source, state="variable")

@@ -98,6 +98,7 @@ def test_enough_is_compared_and_nothing_is_out_of_date() -> None:
     assert {name: answer["digest"] for name, answer in recorded().items()} == {case.name: digest(case) for case in COMPARED}
 
 
+@pytest.mark.servers
 def test_some_answers_asked_anew(tmp_path: Path) -> None:
     asked = [case for case in COMPARED if case.name in LIVE]
     assert ask(asked, tmp_path) == {case.name: recorded()[case.name] for case in asked}

@@ -89,6 +89,7 @@ def test_nothing_recorded_is_out_of_date() -> None:
     assert {name: answer["digest"] for name, answer in recorded().items()} == {case.name: case.digest for case in CASES}
 
 
+@pytest.mark.servers
 def test_some_answers_asked_anew(tmp_path: Path) -> None:
     asked = [case for case in CASES if case.name in LIVE]
     assert ask(asked, tmp_path) == {case.name: recorded()[case.name] for case in asked}
