@@ -106,6 +106,7 @@ MODULES: Mapping[str, str] = {
     "probe_perftest": "nodectl.agent.probes.probe_perftest",
     "probe_phases": "nodectl.agent.probes.probe_phases",
     "probe_route": "nodectl.agent.probes.probe_route",
+    "probe_shared_mount": "nodectl.agent.probes.probe_shared_mount",
     "probe_storage_target": "nodectl.agent.probes.probe_storage_target",
     "probe_free_port": "nodectl.agent.probes.probe_free_port",
     "probe_traffic": "nodectl.agent.probes.probe_traffic",

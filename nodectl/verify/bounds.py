@@ -11,6 +11,7 @@ from nodectl.verify.group.hunt import CONTESTED, RETESTS
 from nodectl.verify.group.narrow import most_levels
 from nodectl.verify.group.pace_checks import LOOKS
 from nodectl.verify.group.rdma_pair import SERVER_ENDS
+from nodectl.verify.group.shared_step import BRIEF
 from nodectl.verify.machine import DEADLINE
 from nodectl.verify.node.node_checks import CLOCK_TRIES
 from nodectl.verify.session import CLEANUP, GRACE
@@ -45,6 +46,7 @@ def step_bound(step: SuiteStep, mounts: int, disks: int, nodes: int) -> float:
         # Once more where it is slow, then its parts, then what lies outside the slow part; looks at slow ranks.
         "all_reduce": (ATTEMPTS + 1 + LOOKS + most_levels(nodes) + (most_levels(nodes) > 0)) * group,
         "collectives": ATTEMPTS * (group + question) + question + group,  # counters before each and after; once more where one is slow
+        "shared": mounts * (question + 2 * (BRIEF + GRACE)),  # looked for; written before, removed afterwards
         "scratch": step.deadline + disks * (GRACE + CLEANUP),
         "mount_io": step.deadline + mounts * (GRACE + CLEANUP),
         "phases": step.deadline + mounts * (GRACE + CLEANUP),

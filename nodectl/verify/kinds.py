@@ -33,7 +33,7 @@ class Kind:
 _RANKS: Mapping[str, str] = MappingProxyType({"iterations": "count", "warmup": "count", "timeout": "s"})
 # Which address and interpreter a group uses; whether the folder to be measured is a mount.
 _GROUP, _MOUNTS = frozenset(["route", "torch"]), frozenset(["mounts"])
-_ALL_REDUCE = ("network.all_reduce", "network.all_reduce.*", "network.transport", "network.slow_rank")
+_ALL_REDUCE = ("network.all_reduce", "network.all_reduce.*", "network.transport", "network.slow_rank", "network.retransmits")
 
 # What stands on the bus, and whether this is a guest or a container.
 _BUS = frozenset(["pci"])
@@ -52,7 +52,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
     "torch": Kind(checks=("torch.import", "torch.gpus_seen", "torch.gpus")),
     "clock": Kind({"max_offset": "s"}, checks=("clock.offset",)),
     "node_all_reduce": Kind(_RANKS, ("gpu_sizes",), after=frozenset(["torch"]), checks=("node.all_reduce", "node.all_reduce.values")),
-    "pairs": Kind({**_RANKS, "rounds": "count"}, ("sizes", "gpu_sizes"), after=_GROUP, checks=("network.pairs", "network.slow_rank")),
+    "pairs": Kind({**_RANKS, "rounds": "count"}, ("sizes", "gpu_sizes"), after=_GROUP, checks=("network.pairs", "network.slow_rank", "network.retransmits")),
     "rdma": Kind(
         {"rounds": "count", "size": "B", "iterations": "count", "soft_size": "B", "soft_iterations": "count", "queue_pairs": "count"},
         after=frozenset(["fabric", "route"]), checks=("rdma.write_bw", "rdma.write_bw.*", "rdma.write_lat.*"),
@@ -64,6 +64,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
         checks=("network.all_reduce.types", *(f"network.{op}" for op in OPS[1:]), *(f"network.{op}.values" for op in OPS[1:]), "network.traffic",
                 "network.hcas_used", "network.gpudirect"),
     ),
+    "shared": Kind({"within": "s"}, after=_MOUNTS, checks=("mount.shared:*",)),
     "scratch": Kind({"size": "B", "gpu_size": "B", "runtime": "s", "max_fsync": "s"}, after=_MOUNTS, checks=("disk.scratch.*",)),
     "mount_io": Kind({"size": "B", "runtime": "s", "max_fsync": "s"}, after=_MOUNTS, checks=("mount.*:*",)),
     "phases": Kind(

@@ -263,6 +263,7 @@ HEALTHY: dict[str, Answer | Outcome] = {
     "probe_object_mount": Outcome(values={"usable": True, "reason": ""}),
     "probe_fio": _fio(),
     "probe_phases": _phases,
+    "probe_shared_mount": Outcome(values={"missing": []}),
     "probe_machine": Outcome(values=MACHINE),
 }
 limits, fabric, storage, fio, clock = _limits, _fabric, _storage, _fio, _clock

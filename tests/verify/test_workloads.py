@@ -88,6 +88,9 @@ def test_every_operation_for_real_in_one_start() -> None:
     assert all(len(pace.host) == 2 and 0 < sum(pace.cpu) <= sum(pace.host) * 1.1 for pace in found.pace.values())
     assert len(set(found.moved.values())) == 1
     assert found.moved[0] > 65536
+    # The kernel's own count of each connection: what was sent is known, and loopback loses next to nothing.
+    assert set(found.resent) == {0, 1, 2}
+    assert all(set(peers) == {"127.0.0.1"} and peers["127.0.0.1"][0] > 10 for peers in found.resent.values())
 
 
 LIKE = Case("", (), iterations=2, budget=1.0)

@@ -8,11 +8,13 @@ from nodectl.verify.group.collective_step import collectives
 from nodectl.verify.group.directions import with_directions
 from nodectl.verify.group.gang import GangResult, Member, run_gang
 from nodectl.verify.group.gather import gather
+from nodectl.verify.group.loss_checks import loss_reading
 from nodectl.verify.group.narrow_step import narrowed, slow
 from nodectl.verify.group.network_checks import group_reading, measure_pairs, node_reading, pairs_reading, sizes_of, speed
 from nodectl.verify.group.pace_checks import METRIC
 from nodectl.verify.group.pace_watch import PaceWatch
 from nodectl.verify.group.rdma_step import rdma
+from nodectl.verify.group.shared_step import shared
 from nodectl.verify.suite_load import SuiteStep
 from nodectl.verify.trial import Trial, forks
 
@@ -52,7 +54,9 @@ def pairs(trial: Trial, step: SuiteStep) -> None:
     left = [host for host in hosts if not ledger.lost(host)]
     if len(left) > 1:
         ledger.judged(pairs_reading(outcome, members, step, fleet), step.kind)
-        _pace(trial, [member for member in members if member.host in left], watch, step)
+        there = [member for member in members if member.host in left]
+        ledger.judged(loss_reading(there, watch.runs, fleet), step.kind)
+        _pace(trial, there, watch, step)
     ledger.cover(left, step.kind)
 
 
@@ -73,10 +77,12 @@ def all_reduce(trial: Trial, step: SuiteStep) -> None:
     if found is None:
         return
     _group(trial, found.members, found.result, step)
-    # Where pairs were measured the ranks' pace is known already.
+    # Where pairs were measured the ranks' pace and what their links lose is known already.
     unknown = {member.host for member in found.members} - {check.host for check in trial.ledger.checks() if check.name == METRIC}
     if found.result.complete and unknown:
-        _pace(trial, [member for member in found.members if not trial.ledger.lost(member.host)], watch, step)
+        there = [member for member in found.members if not trial.ledger.lost(member.host)]
+        trial.ledger.judged(loss_reading(there, watch.runs, trial.fleet([member.host for member in there])), step.kind)
+        _pace(trial, there, watch, step)
 
 
 def _group(trial: Trial, members: Sequence[Member], result: GangResult, step: SuiteStep) -> None:
@@ -98,4 +104,6 @@ def _group(trial: Trial, members: Sequence[Member], result: GangResult, step: Su
         ledger.judged(one.without([host for host in hosts if ledger.lost(host)]), step.kind)
 
 
-GROUPS: Mapping[str, GroupStep] = {"node_all_reduce": node_all_reduce, "pairs": pairs, "rdma": rdma, "all_reduce": all_reduce, "collectives": collectives}
+GROUPS: Mapping[str, GroupStep] = {
+    "node_all_reduce": node_all_reduce, "pairs": pairs, "rdma": rdma, "all_reduce": all_reduce, "collectives": collectives, "shared": shared,
+}

@@ -53,7 +53,8 @@ class Pace:
 class GroupOutput:
     """``sizes`` are those of the first case, ``cases`` those of each by its number; ``missing`` are ranks that never came to the rendezvous;
     ``errors`` are texts by rank; ``ready`` are ranks that connected; ``unsupported`` are reasons by case, ``pace`` by rank;
-    ``moved`` is what the node of each rank had to send to other nodes for all of it (B)."""
+    ``moved`` is what the node of each rank had to send to other nodes for all of it (B); ``resent`` are segments of data that each rank sent
+    over TCP and how many of them again, by the peer's address."""
 
     sizes: tuple[SizeResult, ...] = ()
     missing: frozenset[int] = frozenset()
@@ -65,6 +66,7 @@ class GroupOutput:
     unsupported: Mapping[int, str] = field(default_factory=dict)
     pace: Mapping[int, Pace] = field(default_factory=dict)
     moved: Mapping[int, int] = field(default_factory=dict)
+    resent: Mapping[int, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
 
 
 def records(stdout: str) -> list[dict[str, Any]]:
@@ -100,6 +102,7 @@ def group_output(outputs: Mapping[str, str], ranks: int) -> GroupOutput:
         _unsupported(lines),
         {rank: pace for record in lines if (pace := _pace(record)) for rank in _ranks([record.get("rank")], ranks)},
         {rank: moved for record in lines if (moved := _moved(record)) is not None for rank in _ranks([record.get("rank")], ranks)},
+        {rank: _resent(record.get("peers")) for record in lines if record.get("kind") == "resent" for rank in _ranks([record.get("rank")], ranks)},
     )
 
 
@@ -164,6 +167,12 @@ def _pace(record: Mapping[str, Any]) -> Pace | None:
 def _moved(record: Mapping[str, Any]) -> int | None:
     found = record.get("bytes")
     return found if record.get("kind") == "moved" and _count(found) else None
+
+
+def _resent(peers: object) -> dict[str, tuple[int, int]]:
+    """Those of which as much was sent at least as was sent again."""
+    pairs = {address: counts for address, counts in peers.items() if isinstance(counts, list)} if isinstance(peers, dict) else {}
+    return {address: (one[0], one[1]) for address, one in pairs.items() if len(one) == 2 and all(map(_count, one)) and one[0] >= one[1]}
 
 
 def _ranks(found: object, ranks: int) -> list[int]:

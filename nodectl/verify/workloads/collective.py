@@ -14,6 +14,7 @@ not only their mean). Output: lines that begin with "NODECTL ", then JSON; a cas
     {"kind": "skipped", "rank", "case", "bytes", "reason"}
     {"kind": "pace", "rank", "host": [...], "cpu": [...], "device": [...], "wait": [...]}   (s per round)
     {"kind": "moved", "rank", "bytes"}                 what each node had to send to others for all of it
+    {"kind": "resent", "rank", "peers": {address: [segments of data sent over TCP, of them again]}}
     {"kind": "missing", "rank", "ranks": [...]}        these ranks never came
     {"kind": "error", "rank", "phase", "error"}
 
@@ -26,6 +27,9 @@ import datetime
 import json
 import os
 import signal
+import socket
+import stat
+import struct
 import sys
 import time
 import warnings
@@ -63,6 +67,8 @@ WORK, WORK_ELEMENTS = 240, 1 << 20
 MATMULS, MATRIX = 8, 4096
 # What a call that a backend does not know raises; a lost peer raises RuntimeError too, and then the ranks cannot agree any more.
 REFUSALS = (RuntimeError, ValueError, TypeError, NotImplementedError)
+# struct tcp_info of linux/tcp.h: tcpi_total_retrans and tcpi_data_segs_out, the latter since Linux 4.6.
+RETRANSMITTED, DATA_SEGMENTS, TCP_INFO_BYTES = 100, 156, 160
 
 
 def say(kind: str, **data: Any) -> None:
@@ -302,6 +308,7 @@ class Rank:
                 self.measure_case(number, case)
             self.phase = "end"
             say("moved", rank=self.rank, bytes=int(self.moved))
+            say("resent", rank=self.rank, peers=resent())
             # No destroy_process_group: gloo's threads have aborted a rank there, after all figures were taken; os._exit ends them.
             dist.barrier()
         except (RuntimeError, ValueError, OSError) as error:
@@ -450,6 +457,25 @@ class Rank:
         if not self.cuda:
             found["device"] = []
         say("pace", rank=self.rank, **{name: digits(values) for name, values in found.items()})
+
+
+def resent() -> Dict[str, List[int]]:
+    """What the kernel counted on this process's own TCP connections, by the peer's address."""
+    found: Dict[str, List[int]] = {}
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if not stat.S_ISSOCK(os.stat("/proc/self/fd/" + name).st_mode):
+                continue
+            with socket.socket(fileno=os.dup(int(name))) as line:
+                peer = line.getpeername()[0] if line.family in (socket.AF_INET, socket.AF_INET6) else ""
+                info = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES) if peer else b""
+        except OSError:  # it was closed meanwhile, or listens
+            continue
+        if len(info) == TCP_INFO_BYTES:
+            counts = found.setdefault(peer.replace("::ffff:", ""), [0, 0])
+            counts[0] += struct.unpack_from("I", info, DATA_SEGMENTS)[0]
+            counts[1] += struct.unpack_from("I", info, RETRANSMITTED)[0]
+    return found
 
 
 def available() -> float:
