@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from nodectl.verify.group.gang import GangResult
-from nodectl.verify.group.loss_checks import LEAST_SEGMENTS, LIMIT, METRIC, loss_reading, losses
+from nodectl.verify.group.loss_checks import LEAST_SEGMENTS, LIMIT, METRIC, PLAYED_LIMIT, loss_reading, losses
+from nodectl.verify.group.network_checks import Fleet
 from nodectl.verify.group.pace_checks import Run
 from nodectl.verify.judging.judge import judge
 from nodectl.verify.parse.workload import GroupOutput, group_output
-from tests.verify.test_pace import FLEET, members
+from tests.verify.test_pace import members
 from tests.verify.test_parse import line
 
+WIRES, PLAYED = Fleet("tcp", "", 0, False, (), {}), Fleet("tcp", "", 0, True, (), {})
 MUCH = 100 * LEAST_SEGMENTS
 Links = Mapping[tuple[int, int], int]
 
@@ -58,14 +60,20 @@ CASES: list[tuple[str, list[Run], set[str]]] = [
 
 @pytest.mark.parametrize(("runs", "bad"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_who_is_named(runs: list[Run], bad: set[str]) -> None:
-    reading = loss_reading(members("n1", "n2", "n3", "n4", "n5"), runs, FLEET)
+    reading = loss_reading(members("n1", "n2", "n3", "n4", "n5"), runs, WIRES)
     checks = judge(reading.measurements, (), reading.expectations)
     assert {check.host for check in checks if check.verdict == "fail"} == bad, [check.reason for check in checks]
     assert {check.verdict for check in checks} <= {"pass", "fail"}
 
 
+@pytest.mark.parametrize(("percent", "bad"), [(PLAYED_LIMIT, []), (PLAYED_LIMIT + 0.01, ["n2"])])
+def test_virtual_links_may_lose_more(percent: float, bad: list[str]) -> None:
+    reading = loss_reading(members("n1", "n2", "n3", "n4"), pairs(4, around(2, 4, percent)), PLAYED)
+    assert [check.host for check in judge(reading.measurements, (), reading.expectations) if check.verdict == "fail"] == bad
+
+
 def test_the_reason_names_the_share_the_peers_and_where_to_look() -> None:
-    reading = loss_reading(members("n2"), pairs(4, around(2, 4, 2.0)), FLEET)
+    reading = loss_reading(members("n2"), pairs(4, around(2, 4, 2.0)), WIRES)
     (found,) = judge(reading.measurements, (), reading.expectations)
     assert (found.name, found.value, found.floor, found.unit) == (METRIC, 2.0, LIMIT, "percent")
     assert "with n1 2 %, with n3 2 %, with n4 2 %; cable, optic or port of this node" in found.reason
@@ -84,7 +92,7 @@ def test_ranks_of_one_node_count_together() -> None:
 
 
 def test_nothing_is_said_where_nothing_was_counted() -> None:
-    assert loss_reading(members("n1", "n2"), [(members("n1", "n2"), GangResult(GroupOutput(), 2))], FLEET).measurements == []
+    assert loss_reading(members("n1", "n2"), [(members("n1", "n2"), GangResult(GroupOutput(), 2))], WIRES).measurements == []
 
 
 @pytest.mark.parametrize(("peers", "expected"), [

@@ -21,6 +21,9 @@ METRIC = "network.retransmits"
 # Percent of the segments of data. With as much loss one connection with a round trip of 0.1 ms and segments of 1460 bytes is held to 2 Gb/s
 # (Mathis et al. 1997: 1.22 x segment / (round trip x sqrt(loss))), whatever the link is; healthy links of one room lose next to nothing.
 LIMIT = 0.5
+# Virtual links on one machine drop packets of 64 KiB when its cores are busy: 0.48 % was seen on one link of four healthy hosts, and at least
+# 1.3 % where one packet in fifty was lost on purpose.
+PLAYED_LIMIT = 1.0
 SOURCE = "Mathis, Semke, Mahdavi, Ott: The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm (1997); nodectl policy (2026-12)"
 # Below so many segments of a direction a single burst would be a share: 64 KiB that are lost at once (one packet of a virtual link) are 45.
 LEAST_SEGMENTS = 10_000
@@ -49,7 +52,7 @@ def losses(runs: Sequence[Run]) -> dict[Pair, float]:
 
 def loss_reading(members: Sequence[Member], runs: Sequence[Run], fleet: Fleet) -> Reading:
     """One measurement per member that sent enough over TCP; none where RDMA carried the data."""
-    reading, links = Reading(), losses(runs)
+    reading, links, limit = Reading(), losses(runs), PLAYED_LIMIT if fleet.simulated else LIMIT
     for member in members:
         mine = {next(host for host in link if host != member.host): share for link, share in links.items() if member.host in link}
         if mine:
@@ -58,7 +61,7 @@ def loss_reading(members: Sequence[Member], runs: Sequence[Run], fleet: Fleet) -
                 simulated=fleet.simulated, detail=f"{_listed(mine)}; cable, optic or port of this node, or a switch that drops: ip -s link, ethtool -S",
             )  # fmt: skip
             why = "segments that were lost and sent again, over the middle one of this node's links"
-            reading.add(measured, Expectation(METRIC, "at_most", LIMIT, "percent", why, member.host, SOURCE))
+            reading.add(measured, Expectation(METRIC, "at_most", limit, "percent", why, member.host, SOURCE))
     return reading
 
 
