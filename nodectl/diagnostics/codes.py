@@ -215,6 +215,20 @@ CODES: Mapping[str, Code] = {
         "Rename it, for example with _ in place of -.",
     ),
     "E222": Code("play without hosts", "A play must say on which hosts it runs.", "- tasks:\n    - debug:", "Add `hosts: all` or the name of a group."),
+    "E223": Code(
+        "a result that nobody reads",
+        "A task registers its result under a name that no expression, template or variable uses. Often one of the two names is misspelt: the condition "
+        "that should have read it then fails in mid-run. `nodectl check` warns, and nothing is refused.",
+        "- command: uptime\n  register: reslt\n- debug: {msg: '{{ result.stdout }}'}",
+        "Correct the name, or remove `register`. A name that begins with _ says that nobody will read it.",
+    ),
+    "E224": Code(
+        "a handler that nobody notifies",
+        "No task notifies this handler, by its name or by what it listens to, so it never runs and what it should restart is never restarted. `nodectl check` "
+        "warns, and nothing is refused. Where a `notify` or the name of a role is a template, nothing can be said.",
+        "handlers:\n  - name: restart sshd\n    service: {name: ssh, state: restarted}",
+        "Add `notify` to the task whose change asks for it, or remove the handler.",
+    ),
     "E301": Code(
         "inventory of the wrong shape",
         "An inventory in YAML is a mapping of groups; each has hosts:, children: and vars:, which are mappings too. Read otherwise, hosts "

@@ -11,6 +11,7 @@ from typing import Any
 from nodectl.diagnostics.model import Collector
 from nodectl.lang import document
 from nodectl.lang.document import Map, Seq, bare
+from nodectl.lang.seen import Seen
 from nodectl.lang.task import Become, Template
 from nodectl.lang.template import Templar
 from nodectl.lang.unsafe import Unsafe, has_template
@@ -55,14 +56,17 @@ class Checker:
     def __init__(self, found: Collector, vault: Vault = NO_PASSWORDS) -> None:
         self.found = found
         self.vault = vault
+        self.seen = Seen()
         self._templar = Templar()
 
     def read(self, path: Path, at: Origin | None = None) -> Any:
         """The value of a YAML file, decrypted where it is a vault; ``at`` is the place that names it."""
+        self.seen.files.add(path.resolve())
         return document.load(path, self.found, at, self.vault)
 
     def read_variables(self, path: Path) -> Any:
         """``read`` for a file of variables: what was encrypted is secret."""
+        self.seen.files.add(path.resolve())
         return document.load_variables(path, self.found, self.vault)
 
     def error(self, code: str, message: str, at: Origin | None, label: str = "", help: str = "") -> None:
@@ -95,6 +99,7 @@ class Checker:
             self._syntax(value, at, True)
 
     def _syntax(self, text: str, at: Origin, expression: bool) -> None:
+        (self.seen.expression if expression else self.seen.template)(text)
         wrong = self._templar.syntax_error(text, expression=expression)
         if wrong:
             message, line = wrong
@@ -105,6 +110,8 @@ class Checker:
 
     def file(self, text: str, path: str) -> None:
         """Checks the syntax of a template file."""
+        self.seen.template(text)
+        self.seen.files.add(Path(path).resolve())
         wrong = self._templar.file_syntax_error(text)
         if wrong:
             row = (text.splitlines() or [""])[max(wrong[1] - 1, 0) :][:1] or [""]

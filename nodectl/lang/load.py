@@ -46,7 +46,7 @@ def load_playbook(path: Path, roles_path: Sequence[Path], known: Known, found: C
     if not os.path.isfile(path):
         checker.error("E109", f"playbook {path} does not exist", None, help="give the path of a YAML file")
         return Playbook(path, ())
-    return Playbook(path, tuple(Books(roles_path, known, checker).load(path)))
+    return Playbook(path, tuple(Books(roles_path, known, checker).load(path)), checker.seen)
 
 
 def load_tasks(

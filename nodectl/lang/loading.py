@@ -74,6 +74,8 @@ def inherit(outer: Inherited, fields: Fields, loading: Loading, variables: dict[
         return before if value is None else value
 
     notify = fields.texts("notify")
+    loading.checker.seen.notified.update(notify)
+    loading.checker.seen.any_handler |= any(map(is_template, notify))
     loading.notified.extend((text, at) for text, (_, at) in zip(notify, fields.items("notify"), strict=False))
     return Inherited(
         when=outer.when + fields.conditions("when"),

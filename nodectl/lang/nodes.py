@@ -15,6 +15,7 @@ from nodectl.lang.fields import Fields, is_template, kind_of, looked_in, nearest
 from nodectl.lang.loading import Loading, Where, inherit
 from nodectl.lang.role import Role, Use
 from nodectl.lang.roles import RoleFiles, RoleSource, find_file, find_role, missing_role, read_role
+from nodectl.lang.seen import Handler
 from nodectl.lang.task import Block, Inherited, LoopControl, Node, Task
 from nodectl.wire.origin import Origin
 
@@ -93,6 +94,9 @@ def _task(fields: Fields, where: Where, loading: Loading) -> tuple[Task | None, 
     if call is not None:
         origins.update({f"args.{name}": at for name, at in call.key_at.items()})
     apply = _apply(call, where, loading)
+    register = fields.name("register")
+    if register:
+        loading.checker.seen.registered[fields.at("register")] = register
     task = Task(
         module=call.module if call else "",
         args=call.args if call else {},
@@ -103,7 +107,7 @@ def _task(fields: Fields, where: Where, loading: Loading) -> tuple[Task | None, 
         loop=loop,
         loop_kind=kind,
         loop_control=_loop_control(fields),
-        register=fields.name("register"),
+        register=register,
         vars=fields.variables(),
         changed_when=fields.conditions("changed_when") if "changed_when" in fields else None,
         failed_when=fields.conditions("failed_when") if "failed_when" in fields else None,
@@ -299,6 +303,7 @@ def _peek_role(task: Task, call: Call, where: Where, loading: Loading) -> None:
     name = call.args.get("name")
     if not isinstance(name, str) or is_template(name):
         loading.unseen.append(call.at)
+        loading.checker.seen.unknown = True
         return
     path = find_role(name, loading.basedir, loading.roles_path, where.role.path.parent if where.role else None)
     if path is None:
@@ -424,7 +429,25 @@ def _role_handlers(role: Role, files: RoleFiles, at: Origin, inside: Where, load
         if files.handlers != "main":
             loading.checker.error("E210", f"role '{role.name}' has no handlers/{files.handlers}.yml", at, "this file is missing")
         return []
-    return only_tasks(load_file(file, at, replace(inside, handler=True), loading))
+    handlers = only_tasks(load_file(file, at, replace(inside, handler=True), loading))
+    if files.tasks == "main":  # with tasks_from, those who notify may stand in the file that is not read now
+        see_handlers(handlers, loading)
+    return handlers
+
+
+def see_handlers(handlers: list[Task], loading: Loading) -> None:
+    """For the warning that nobody notifies them."""
+    seen = loading.checker.seen
+    for handler in handlers:
+        if not is_template(handler.name) and handler.module not in keywords.DYNAMIC:
+            at = handler.origins.get("name", handler.origin)
+            seen.handlers[at] = Handler(str(handler.name), names_of(handler), at)
+
+
+def names_of(handler: Task) -> frozenset[str]:
+    """All names by which a handler can be notified."""
+    plain = {str(handler.name), *handler.listen}
+    return frozenset(plain | ({f"{handler.role.name} : {name}" for name in plain} if handler.role else set()))
 
 
 def only_tasks(nodes: list[Node]) -> list[Task]:

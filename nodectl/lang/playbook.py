@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nodectl.lang.seen import Seen
 from nodectl.lang.task import Become, Node, Reach, Task, Template, tasks_of
 from nodectl.wire.origin import Origin
 
@@ -61,8 +62,11 @@ class Play:
 
 @dataclass(frozen=True)
 class Playbook:
+    """``seen`` is what the load saw of names, for warnings."""
+
     path: Path
     plays: tuple[Play, ...]
+    seen: Seen = field(default_factory=Seen)
 
 
 def grows(plays: Iterable[Play]) -> bool:

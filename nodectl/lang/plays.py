@@ -12,7 +12,7 @@ from nodectl.lang import keywords
 from nodectl.lang.document import Map, Seq, bare
 from nodectl.lang.fields import Checker, Fields, is_template, kind_of, looked_in, nearest
 from nodectl.lang.loading import Known, Loading, Where, inherit
-from nodectl.lang.nodes import node_list, only_tasks, role_entry
+from nodectl.lang.nodes import names_of, node_list, only_tasks, role_entry, see_handlers
 from nodectl.lang.playbook import Play, Prompt, Section
 from nodectl.lang.task import Become, Inherited, Node, Task
 from nodectl.lang.unsafe import has_template
@@ -41,6 +41,7 @@ class Books:
         if path.resolve() in chain:
             self.checker.error("E215", f"{path} imports itself", at, "this closes a circle")
             return []
+        self.checker.seen.folders.add(path.parent)
         value = self.checker.read(path, at)
         if not isinstance(value, Seq):
             if value is not None:
@@ -83,6 +84,7 @@ class Books:
         where = Where(path.parent, None, inside)
         sections = tuple(self._section(name, fields, where, loading) for name in ("pre_tasks", "tasks", "post_tasks"))
         own = only_tasks(node_list(fields.map.get("handlers"), fields.at("handlers"), replace(where, handler=True), loading))
+        see_handlers(own, loading)
         handlers = (*loading.handlers, *own)
         check_notified(loading, handlers)
         hosts, hosts_at = self._hosts(fields)
@@ -215,11 +217,7 @@ def check_notified(loading: Loading, handlers: Sequence[Task]) -> None:
     every = [*handlers, *loading.later_handlers]
     if loading.unseen or any(is_template(handler.name) or handler.module in keywords.DYNAMIC for handler in every):
         return
-    names = {name for handler in every for topic in handler.listen for name in (topic, f"{handler.role.name} : {topic}" if handler.role else topic)}
-    for handler in every:
-        names.add(handler.name)
-        if handler.role is not None:
-            names.add(f"{handler.role.name} : {handler.name}")
+    names = {name for handler in every for name in names_of(handler)}
     for name, at in loading.notified:
         if not is_template(name) and name not in names:
             advice = nearest(name, names) or ("there are no handlers in this play" if not names else f"handlers of this play: {', '.join(sorted(names))}")

@@ -56,6 +56,7 @@ def find_file(folder: Path, name: str) -> Path | None:
 
 def read_role(name: str, path: Path, params: dict[str, Any], files: RoleFiles, checker: Checker, at: Origin | None) -> RoleSource:
     """The role without its tasks. ``at`` is where it is used."""
+    checker.seen.folders.add(path)
     defaults, default_origins = _variables(path / "defaults", files.defaults, checker, at)
     values, value_origins = _variables(path / "vars", files.vars, checker, at)
     meta = _mapping(path / "meta", "main", checker)

@@ -31,8 +31,10 @@ def command(playbooks: tuple[Path, ...], sources: tuple[str, ...], limit: str | 
     vault = read_vault(given, found)
     options = Options(limit=limit, extra_vars=extra_vars(extra, found, vault), roles_path=(shipped("roles"),), vault=vault)
     paths = playbooks or (shipped("playbooks") / "bootstrap.yml",)
-    inventories = [load(sources, path, options, found).inventory for path in paths]
-    read_terms(inventories[0], sources, options.extra_vars, found)
+    loads = [load(sources, path, options, found) for path in paths]
+    read_terms(loads[0].inventory, sources, options.extra_vars, found)
     found.stop_if_wrong()
+    for one in loads:  # only where nothing is wrong: names in what could not be read would be missed
+        one.playbook.seen.warn([options.extra_vars, *(layer.values for layer in one.inventory.every_layer())], found)
     tell_no_mistakes(found.warnings, f"{', '.join(map(str, paths))}: no mistakes found")
     return 0
