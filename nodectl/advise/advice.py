@@ -12,7 +12,7 @@ from nodectl.advise.figure import Figure, swing
 from nodectl.advise.measured import Measured
 from nodectl.advise.model import Estimate, Places, estimate
 from nodectl.advise.network import Network, nominal
-from nodectl.advise.placement import Choice, place, places_of
+from nodectl.advise.placement import Choice, place, places_of, too_small
 from nodectl.advise.storage import Place
 from nodectl.advise.workload import Workload
 from nodectl.advise.workload_load import load_workload
@@ -55,6 +55,7 @@ def advise(work: Workload, measured: Measured) -> Advice:
         notes.append("the run measured no durable storage, which the workload asks for: the tiers of the published study are assumed beside")
     candidates = own if any(one.durable for one in own) or (own and not work.durable) else [*own, *tiers.places()]
     choices = place(work, candidates)
+    notes += too_small(work, candidates)
     found = estimate(work, network, places_of(choices))
     notes += [f"{why}: a step is {_behind(found):.1f} times what it would be over {_best(work).name}" for why in sorted(measured.below)]
     return Advice(found, tuple(choices), _networks(found), _storage(found, own), tuple(notes))
@@ -67,7 +68,7 @@ def _networks(found: Estimate) -> tuple[tuple[str, Estimate], ...]:
 
 def _storage(found: Estimate, own: Sequence[Place]) -> tuple[tuple[str, Estimate], ...]:
     """Everything in one place, so that the places can be compared."""
-    return tuple((one.name, estimate(found.work, found.network, Places(one, one, one))) for one in [*own, *tiers.places()])
+    return tuple((one.name, estimate(found.work, found.network, Places(one, one, one))) for one in [*own, *tiers.places()] if not one.reads_only)
 
 
 def widest(figure: Figure) -> list[Figure]:

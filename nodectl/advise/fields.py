@@ -49,8 +49,14 @@ FIELDS: Mapping[str, Mapping[str, Field]] = MappingProxyType({
         "seconds_per_step": Field("time"), "flop_per_step": Field("flop"), "achieved_per_gpu": Field("flops"), "activation_checkpointing": Field("yes", False),
         "overlap": Field("share", "=overlap"),
     },
-    "dataset": {"sample_bytes": Field("bytes"), "access": Field("word", "random", ("random", "sequential")), "read_ahead": Field("share", "=read_ahead")},
+    "dataset": {
+        "bytes": Field("bytes"), "sample_bytes": Field("bytes"), "access": Field("word", "random", ("random", "sequential")),
+        "read_ahead": Field("share", "=read_ahead"),
+    },
     "checkpoint": {"bytes": Field("bytes"), "interval_steps": Field("count"), "blocking": Field("yes", True), "overhead": Field("time")},
     "model_load": {"bytes": Field("bytes"), "overhead": Field("time")},
-    "constraints": {"durable": Field("yes", True), "model_and_checkpoints_together": Field("yes", False), "capacity": Field("bytes")},
+    "constraints": {
+        "durable": Field("yes", True), "model_and_checkpoints_together": Field("yes", False), "capacity": Field("bytes"),
+        "cache": Field("bytes"),
+    },
 })

@@ -22,12 +22,14 @@ _DISK = {"read": "disk.scratch.seq_read", "load": "disk.scratch.seq_read", "writ
 @dataclass
 class Measured:
     """``figures`` by name of the measurement: (value, conditions, host) of each node, of each time that it was measured; ``below`` are what the
-    inventory asked of the network and did not get, in the words of the check."""
+    inventory asked of the network and did not get, in the words of the check; ``copies`` are file mounts of mode COPY
+    with the mount that they lie on."""
 
     figures: dict[str, list[tuple[float, Mapping[str, Any], str]]] = field(default_factory=dict)
     sweeps: list[Mapping[str, Any]] = field(default_factory=list)
     out: set[str] = field(default_factory=set)
     below: set[str] = field(default_factory=set)
+    copies: dict[str, str] = field(default_factory=dict)
 
     def of(self, name: str) -> list[tuple[float, Mapping[str, Any], str]]:
         return [one for one in self.figures.get(name, []) if one[2] not in self.out]
@@ -50,6 +52,7 @@ def read(events: Iterable[Event]) -> Measured:
             for one in event.data.get("measurements") or []:
                 _take(found, one)
             found.below.update(_asked(event.data.get("expectations") or []))
+            found.copies.update(_copies(event.data.get("measurements") or []))
         elif event.kind == "sweep" and event.data.get("op") in _SWEPT and event.data.get("rows"):
             found.sweeps.append(event.data)
         elif event.kind == "verdict" and event.data.get("verdict") in ("fail", "unknown"):
@@ -58,10 +61,18 @@ def read(events: Iterable[Event]) -> Measured:
 
 
 def _asked(expectations: Iterable[Any]) -> Iterable[str]:
-    """network_tier best where only TCP was found: node_checks says so in what it expects of the fabric."""
+    """network_tier best where only TCP was found, as the check of that name says it: without the reasons, of which there is one per node."""
     for one in expectations:
-        if isinstance(one, Mapping) and one.get("metric") == "fabric.kind" and "only TCP was found" in str(one.get("why")):
-            yield str(one["why"])
+        if isinstance(one, Mapping) and one.get("metric") == "network_tier" and str(one.get("why")).startswith("asked best, found tcp"):
+            yield str(one["why"]).partition(":")[0]
+
+
+def _copies(measurements: Iterable[Any]) -> Iterable[tuple[str, str]]:
+    """(path, the mount below it) of file mounts that are copies on a disk."""
+    for one in measurements:
+        conditions = one.get("conditions") if isinstance(one, Mapping) else None
+        if isinstance(conditions, Mapping) and conditions.get("mode") == "COPY" and one.get("value") is True:
+            yield str(conditions.get("path")), str(conditions.get("target"))
 
 
 def _take(found: Measured, one: Any) -> None:
@@ -142,7 +153,21 @@ def places(found: Measured) -> list[Place]:
     mounts = [_place(found, path, {key: f"{name}:{path}" for key, name in _MOUNT.items()}) for path in names]
     scratch = sorted({name.removeprefix(_DISK["write"]) for name in found.figures if name.startswith(_DISK["write"])})
     disks = [_place(found, suffix.removeprefix(":") or "scratch disk", {key: name + suffix for key, name in _DISK.items()}) for suffix in scratch]
-    return [place for place in [*mounts, *disks] if place is not None]
+    known = [place for place in [*mounts, *disks] if place is not None]
+    return [*_copied(found, known), *known]
+
+
+def _copied(found: Measured, known: Sequence[Place]) -> list[Place]:
+    """A copy on a scratch disk is read as that disk is. It comes first: of two that are as fast, the one where the files already are."""
+    below = {_path(found, place.name): place for place in known if not place.durable}
+    copies = ((path, target) for path, target in sorted(found.copies.items()) if target in below)
+    return [replace(below[target], name=f"{path} (a copy on {target})", capacity=None, reads_only=True) for path, target in copies]
+
+
+def _path(found: Measured, name: str) -> str:
+    """Where a scratch disk is mounted."""
+    figures = found.of(_DISK["write"] if name == "scratch disk" else f"{_DISK['write']}:{name}")
+    return str(figures[0][1].get("path", name)) if figures else name
 
 
 def _place(found: Measured, name: str, keys: Mapping[str, str]) -> Place | None:
@@ -151,7 +176,17 @@ def _place(found: Measured, name: str, keys: Mapping[str, str]) -> Place | None:
     if read is None or load is None or write is None:
         return None
     safe = figures.get("safe")
-    return Place(name, read, load, write, safe is not None, safe, _files(found, keys["read"]))
+    room, cache = _least(found, keys["write"], "free_bytes", "free there"), _least(found, keys["write"], "cache_bytes", "cache of a node")
+    return Place(name, read, load, write, safe is not None, safe, _files(found, keys["read"]), room, cache)
+
+
+def _least(found: Measured, name: str, key: str, what: str) -> Figure | None:
+    """Of several nodes the one with the least."""
+    rates = [(float(conditions[key]), host) for _, conditions, host in found.of(name) if _positive(conditions.get(key))]
+    if not rates:
+        return None
+    least, host = min(rates)
+    return Figure(f"{what}, {name}", least, "B", f"measured: {key} of {name} on {host}", "measured")
 
 
 def _files(found: Measured, name: str) -> Figure | None:

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 
 from nodectl.advise.figure import Figure, derive, number, over
 from nodectl.advise.workload import Workload
+from nodectl.verify.judging.units import human
 
 
 @dataclass(frozen=True)
 class Place:
     """``read``, ``load`` and ``write`` in B/s of a node; ``safe`` is the rate until a checkpoint outlives the node (B/s), None where it never does.
 
-    ``files`` are samples opened and read per second, where they are what is slow. ``seconds`` holds whole phases that were measured
-    for this very model ("batch_read" per 100 samples, "model_load", "checkpoint"): they count before any rate.
+    ``capacity`` is what is free there, of each node where it does not outlive the node. ``cache`` is what it takes at ``write`` before its store has it.
+    ``reads_only``: nothing new is kept there. ``files`` are samples opened and read per second, where they are what is slow. ``seconds``
+    holds whole phases that were measured for this very model ("batch_read" per 100 samples, "model_load", "checkpoint"): they count before any rate.
     """
 
     name: str
@@ -27,6 +29,8 @@ class Place:
     safe: Figure | None = None
     files: Figure | None = None
     capacity: Figure | None = None
+    cache: Figure | None = None
+    reads_only: bool = False
     phases: tuple[tuple[str, Figure], ...] = ()
 
     def phase(self, name: str) -> Figure | None:
@@ -56,15 +60,39 @@ def load_seconds(work: Workload, place: Place) -> Figure:
     known = place.phase("model_load")
     if known is not None:
         return known
-    mine = over("bytes of the model that a node reads", work.model_size, number("stages", float(work.layout.pipeline)))
+    mine = _stage(work)
     how = f"{mine.name} / load rate of a node ({place.name}) + building the model"
     return derive(f"loading the model from {place.name}", "s", how, _transfer, [mine, work.load_overhead], [place.load])
+
+
+def _stage(work: Workload) -> Figure:
+    return over("bytes of the model that a node reads", work.model_size, number("stages", float(work.layout.pipeline)))
 
 
 def save_seconds(work: Workload, place: Place) -> Figure:
     """The trainer waits until each node has written its share of the shards."""
     known = place.phase("checkpoint")
-    return known if known is not None else _saved(f"saving a checkpoint to {place.name}", work, f"write rate of a node ({place.name})", place.write)
+    if known is not None:
+        return known
+    name, cache = f"saving a checkpoint to {place.name}", place.cache or work.cache
+    if cache is None or place.safe is None:
+        return _saved(name, work, f"write rate of a node ({place.name})", place.write)
+    return _cached(name, work, place.write, place.safe, cache)
+
+
+def _cached(name: str, work: Workload, write: Figure, safe: Figure, cache: Figure) -> Figure:
+    """What does not fit into the cache waits until the store has taken as much."""
+    share = _share(work)
+
+    def seconds(size: float, overhead: float, fast: float, slow: float, room: float) -> float:
+        return min(size, room) / fast + max(0.0, size - room) / min(fast, slow) + overhead
+
+    how = "bytes of a checkpoint / nodes / write rate of a node, what is above its cache at the rate of its store, + gathering and serialising"
+    return derive(name, "s", how, seconds, [share, work.save_overhead], [write, safe, cache])
+
+
+def _share(work: Workload) -> Figure:
+    return over("bytes of a checkpoint on a node", work.checkpoint_size, number("nodes", float(work.layout.nodes)))
 
 
 def safe_seconds(work: Workload, place: Place) -> Figure | None:
@@ -78,10 +106,28 @@ def safe_seconds(work: Workload, place: Place) -> Figure | None:
 
 def _saved(name: str, work: Workload, what: str, rate: Figure) -> Figure:
     """Each node's share of a checkpoint at ``rate``, which ``what`` names."""
-    share = over("bytes of a checkpoint on a node", work.checkpoint_size, number("nodes", float(work.layout.nodes)))
+    share = _share(work)
     how = f"bytes of a checkpoint / nodes / {what} + gathering and serialising"
     return derive(name, "s", how, _transfer, [share, work.save_overhead], [rate])
 
 
 def _transfer(size: float, overhead: float, rate: float) -> float:
     return size / rate + overhead
+
+
+def needed(work: Workload, place: Place) -> dict[str, Figure | None]:
+    """What each phase keeps in the place (B), None where the workload does not say; a place of one node keeps that node's share."""
+    local = not place.durable
+    return {
+        "batch reads": work.dataset_size, "model load": _stage(work) if local else work.model_size,
+        "checkpoints": _share(work) if local else work.checkpoint_size, "final weights": work.model_size,
+    }
+
+
+def missing_room(work: Workload, place: Place, phase: str) -> str:
+    """ "" where the phase fits into what is free there, or where either is not known."""
+    asked = [one for one in (needed(work, place)[phase], work.capacity) if one is not None]
+    most = max(asked, key=lambda one: one.value, default=None)
+    if most is None or place.capacity is None or most.value <= place.capacity.value:
+        return ""
+    return f"{place.name} has no room for {phase}: {human(most.value, 'B')} ({most.name}), {human(place.capacity.value, 'B')} free"

@@ -14,6 +14,7 @@ class Workload:
 
     ``seconds`` is the compute of a step where it was measured; else ``flops`` of a step (of all GPUs) or, without it, tokens and parameters say it.
     ``sample_size`` is what is read for one sample; ``random`` says that samples are files, or places, of their own.
+    ``dataset_size`` is all of it. ``cache`` is what a place may hold that acknowledges before its store has the bytes, where that was not measured.
     ``durable`` wants checkpoints that outlive the node; ``same_place`` wants model and checkpoints in one place.
     """
 
@@ -42,6 +43,7 @@ class Workload:
     rate: Figure | None
     overlap: Figure
     sample_size: Figure | None
+    dataset_size: Figure | None
     random: bool
     read_ahead: Figure
     checkpoint_size: Figure
@@ -55,3 +57,4 @@ class Workload:
     durable: bool
     same_place: bool
     capacity: Figure | None
+    cache: Figure | None

@@ -210,6 +210,7 @@ class _Builder:
         steps, state = int(get("", "steps")), assume("state_bytes_per_parameter")
         return {
             "sample_size": self.figure("dataset", "sample_bytes", "bytes of a sample"), "random": get("dataset", "access") == "random",
+            "dataset_size": self.figure("dataset", "bytes", "bytes of the dataset"), "cache": self.figure("constraints", "cache", "cache of a place"),
             "read_ahead": self.sure("dataset", "read_ahead", "read_ahead"),
             "checkpoint_size": self.figure("checkpoint", "bytes", "bytes of a checkpoint") or size("bytes of a checkpoint", state),
             "interval": int(get("checkpoint", "interval_steps") or steps), "blocking": get("checkpoint", "blocking"),

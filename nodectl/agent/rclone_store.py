@@ -42,6 +42,14 @@ class Daemon(NamedTuple):
         address = self.options.get("rc-addr", "localhost:5572") if "rc" in self.options else ""
         return f"http://{'127.0.0.1' if address.startswith(':') else ''}{address}" if address else ""
 
+    @property
+    def cache_bytes(self) -> Optional[int]:
+        """What its cache of written files may hold; None without one, or without a limit. rclone's M is 2**20."""
+        size = re.match(r"(\d+)([KMGT])", self.options.get("vfs-cache-max-size", ""))
+        if size is None or self.options.get("vfs-cache-mode") != "full":
+            return None
+        return int(size.group(1)) * 1024 ** ("KMGT".index(size.group(2)) + 1)
+
 
 def behind(system: System, live: Optional[Mount]) -> "Tuple[Optional[Daemon], str]":
     """(what holds the mount, why it cannot be asked): (None, "") where a disk or a network filesystem lies below, and nothing has to be asked."""

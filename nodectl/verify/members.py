@@ -39,7 +39,8 @@ class NodeFacts:
     """What the node checks found; empty until they ran.
 
     ``gpus`` are those that torch sees, ``listed_gpus`` those that the driver lists; ``links`` are interfaces by name, as fabric_facts gives them.
-    ``scratch`` is the kind of disk (nvme, loop, disk, md) by mount point, of scratch disks that can be written; ``usable_mounts`` are file mounts.
+    ``scratch`` is the kind of disk (nvme, loop, disk, md) by mount point, of scratch disks that can be written, ``room`` their free bytes;
+    ``usable_mounts`` are file mounts.
     """
 
     fabric: str = ""
@@ -55,6 +56,7 @@ class NodeFacts:
     links: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     clock: Clock | None = None
     scratch: dict[str, str] = field(default_factory=dict)
+    room: dict[str, float] = field(default_factory=dict)
     usable_mounts: set[str] = field(default_factory=set)
     machine: Mapping[str, Any] = field(default_factory=dict)
     hardware: Hardware = field(default_factory=Hardware)

@@ -116,6 +116,27 @@ def test_places_with_all_their_phases() -> None:
     assert found["scratch disk"].load.value == 3e9
 
 
+def test_free_bytes_and_caches_are_those_of_the_node_with_the_least() -> None:
+    disks = [one("disk.scratch.seq_read", 3e9, ("n1",)), *(one("disk.scratch.seq_write", 2e9, (host,), free_bytes=free, path="/scratch") for host, free in (("n1", 2e12), ("n2", 1e12)))]
+    cached = [{**figure, "conditions": {**figure["conditions"], "cache_bytes": 5e11}} if "checkpoint_write" in figure["name"] else figure for figure in mount("/ckpt")]
+    copy = {"name": "mount:/set", "value": True, "unit": "bool", "hosts": ["n1"], "conditions": {"mode": "COPY", "path": "/set", "target": "/scratch"}, "error": ""}
+    found = {place.name: place for place in places(read(events(*disks, *cached, copy)))}
+    assert list(found) == ["/set (a copy on /scratch)", "/ckpt", "scratch disk"]
+    room, cache = found["scratch disk"].capacity, found["/ckpt"].cache
+    assert room is not None
+    assert (room.value, room.how) == (1e12, "measured: free_bytes of disk.scratch.seq_write on n2")
+    assert cache is not None
+    assert cache.value == 5e11
+    assert found["/ckpt"].capacity is None
+    assert found["/set (a copy on /scratch)"].reads_only
+
+
+@pytest.mark.parametrize("odd", [{"mode": "COPY", "path": "/set", "target": "/elsewhere"}, {"mode": "COPY"}, {}, 3])
+def test_a_copy_on_what_was_not_measured_is_no_place(odd: Any) -> None:
+    copy = {"name": "mount:/set", "value": True, "unit": "bool", "hosts": ["n1"], "conditions": odd, "error": ""}
+    assert [place.name for place in places(read(events(*SCRATCH, copy)))] == ["scratch disk"]
+
+
 def test_the_slowest_node_counts_and_one_that_failed_does_not() -> None:
     slow, slower = mount("/ckpt", write=5e7, host="n2"), mount("/ckpt", write=1e6, host="n3")
     found = places(read(events(*mount("/ckpt"), *slow, *slower, n1="pass", n2="pass", n3="fail")))[0]
@@ -141,8 +162,9 @@ def test_the_answer_says_what_was_not_measured() -> None:
 
 
 def test_a_tier_that_was_asked_and_not_found_says_what_it_costs() -> None:
-    why = "network_tier best, and only TCP was found: no RDMA device"
-    event = Event("reading", 1.0, "", {"measurements": [], "expectations": [{"metric": "fabric.kind", "why": why}, {"metric": "x", "why": why}, 3]})
+    why = "asked best, found tcp at 10 Gb/s"
+    told = [f"{why}: no RDMA hardware is here", f"{why}: IB hardware is here and cannot be used", "best: ib, 8 x mlx5"]
+    event = Event("reading", 1.0, "", {"measurements": [], "expectations": [*({"metric": "network_tier", "why": one} for one in told), {"metric": "x", "why": why}, 3]})
     slow = one("network.all_reduce", 1e9, ("n1", "n2"), nodes=2, ranks=2)
     notes = advise(shipped("12b"), read([*events(slow, *mount("/ckpt")), event])).notes
     assert len(notes) == 1

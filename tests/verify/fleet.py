@@ -230,7 +230,7 @@ def _fabric(kind: str = "tcp", hcas: list[dict[str, Any]] | None = None) -> Outc
 
 def _storage(**changes: Any) -> Outcome:
     kind = changes.get("kind", "loop")
-    lies = {"target": "/scratch", "fstype": "xfs", "source": "/dev/nvme0n1", "is_tmpfs": False, "is_overlay": False, "kind": kind, "writable": True}
+    lies = {"target": "/scratch", "fstype": "xfs", "source": "/dev/nvme0n1", "is_tmpfs": False, "is_overlay": False, "kind": kind, "writable": True, "free_bytes": 8e12}
     return Outcome(values={**lies, "disks": {"loop": ["loop0"], "nvme": ["nvme0n1"]}.get(kind, ["sda"]), **changes})
 
 

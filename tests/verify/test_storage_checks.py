@@ -141,6 +141,20 @@ def test_a_mount_that_is_not_usable_is_not_measured() -> None:
         assert "not found mounted and usable" in seen.check("n1", name).data["reason"]
 
 
+@pytest.mark.parametrize(("answer", "verdict", "words"), [
+    (storage(target="/", exists=True), "pass", "copied in full"), (storage(target="/", exists=False), "fail", "/set (on /) has no .nodectl-copied: the copy is not there, or not whole"),
+    (Outcome(failed=True, msg="/ does not answer"), "unknown", "/ does not answer"), (storage(target="/", exists="x"), "unknown", "expected true or false"),
+])
+def test_a_copy_is_proven_by_its_mark_and_not_measured_as_a_mount(answer: Outcome, verdict: Verdict, words: str) -> None:
+    def under(_node: FakeNode, args: dict[str, Any]) -> Outcome:
+        return answer if args["path"] == "/set/.nodectl-copied" else storage()
+
+    found, seen, _ = run({"probe_storage_target": under}, {"file_mounts": {"/set": {"source": "s3://b", "mode": "COPY"}}})
+    assert found == verdict, seen.reasons("n1")
+    assert words in " ".join(str(event.data["reason"]) for event in seen.of("check", "n1"))
+    assert {event.data["name"] for event in seen.of("check", "n1") if "/set" in event.data["name"]} <= {"mount:/set"}
+
+
 # what the mount says; what the store says past it (None: it cannot be asked), and whether it answered; verdict; words of the reason
 REMEMBERED: list[tuple[dict[str, Any], str, bool | None, Verdict, str]] = [
     ({"usable": True, "reason": ""}, "", True, "pass", "measured yes"),

@@ -50,7 +50,7 @@ def act(system: System, args: Args, check: bool) -> Outcome:
     needed = 2 * (order["batches"] * order["batch_size"] + order["model_size"]) + order["checkpoint_size"]
     with measured_folder(system, args["path"], needed, args["user"]) as folder:
         values = _Phases(system, args, order, folder).run()
-    conditions = dict(order, fstype=values.pop("fstype"), user=args["user"])
+    conditions = dict(order, fstype=values.pop("fstype"), cache_bytes=values.pop("cache_bytes"), user=args["user"])
     return Outcome(values=dict(values, conditions=conditions, method=python_method()))
 
 
@@ -72,6 +72,7 @@ class _Phases:
         placed = self.child("place", {})
         self.order["direct"] = not placed["direct_reason"]
         values: Dict[str, Any] = {"fstype": self.fstype, "direct": self.order["direct"], "direct_reason": placed["direct_reason"]}
+        values["cache_bytes"] = self.daemon.cache_bytes if self.daemon else None
         where = self.part(lambda: {"folder": self.cold(placed["files"])})
         for phase in ("batch_read", "model_load"):
             values[phase] = where if "error" in where else self.part(lambda phase=phase: self.timed(phase, where["folder"]))  # type: ignore[misc]

@@ -29,6 +29,8 @@ WAYS: Mapping[str, str] = {"write": "seq_write", "read": "seq_read", "randread":
 # Below one of these errors of the kernel the disk cannot be used, whatever its speed is.
 _BROKEN = ("Input/output error", "Read-only file system", "No space left on device", "Structure needs cleaning", "Stale file handle", "Disk quota exceeded")
 
+# The mark of roles/object_cache (files/object-mount): the copy is whole.
+COPIED = ".nodectl-copied"
 # What the agent says of a step that never came back.
 _HANGS = ("did not end within", "hangs in the kernel")
 
@@ -76,6 +78,7 @@ def _scratch_mount(session: Session, step: SuiteStep, facts: NodeFacts, path: st
         return _failed(session, name, "probe_storage_target", outcome.msg)
     found = Answer("probe_storage_target", outcome.values)
     target, fstype, kind, disks = found.text("target"), found.text("fstype"), found.text("kind"), found.texts("disks")
+    free = found.number("free_bytes")
     if kind and not disks:
         raise Garbled(f"probe_storage_target calls what lies under {path} {kind} and names no disk: nothing can be concluded from it")
     mounted = not (found.truth("is_tmpfs") or found.truth("is_overlay")) and target == path
@@ -94,7 +97,7 @@ def _scratch_mount(session: Session, step: SuiteStep, facts: NodeFacts, path: st
     name = _at("scratch.writable", session, path)
     reading.must_be_true(Measurement(name, writable, "bool", host, "write and fsync a small file", conditions, detail=why), "jobs write there")
     if writable:
-        facts.scratch[path] = kind
+        facts.scratch[path], facts.room[path] = kind, free
     return reading
 
 
@@ -108,7 +111,32 @@ def _reached(session: Session, step: SuiteStep, lies: Scratch) -> Reading:
     return disk_tier(session.host, session.variables, _at("disk_tier", session, lies.path), lies)
 
 
+def _mounted(variables: Mapping[str, Any]) -> list[str]:
+    """File mounts that an object store lies behind; a COPY lies on a disk of the node, and is as fast as that."""
+    return [str(path) for path, wanted in (variables.get("file_mounts") or {}).items() if not _is_copy(wanted)]
+
+
+def _is_copy(wanted: Any) -> bool:
+    return isinstance(wanted, Mapping) and wanted.get("mode") == "COPY"
+
+
+def _copy(session: Session, step: SuiteStep, path: str) -> Reading:
+    """The role leaves a mark when all is there."""
+    name, host = f"mount:{path}", (session.host,)
+    outcome = session.ask("probe_storage_target", {"path": f"{path}/{COPIED}", "timeout": step.deadline / 3}, step.deadline)
+    if outcome.failed:
+        return _failed(session, name, "probe_storage_target", outcome.msg)
+    found, reading = Answer("probe_storage_target", outcome.values), Reading()
+    whole, target = found.truth("exists"), found.text("target")
+    conditions = {"path": path, "mode": "COPY", "target": target, "free_bytes": found.number("free_bytes")}
+    detail = f"{path} (on {target}) has no {COPIED}: the copy is not there, or not whole; systemctl status 'nodectl-cache-*' says why"
+    reading.must_be_true(Measurement(name, whole, "bool", host, "the mark of a whole copy", conditions, detail=detail), "copied in full")
+    return reading
+
+
 def _object_mount(session: Session, step: SuiteStep, facts: NodeFacts, path: str, wanted: Any) -> Reading:
+    if _is_copy(wanted):
+        return _copy(session, step, path)
     name, host = f"mount:{path}", (session.host,)
     cached = isinstance(wanted, Mapping) and str(wanted.get("mode", "MOUNT")) == "MOUNT_CACHED"
     # As the account that logs in: that is who trains. Only a cached mount is made to be written.
@@ -153,7 +181,7 @@ def scratch(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -
     for path, kind in sorted(facts.scratch.items()):
         order = {"path": path, "ways": list(WAYS), "size": str(size), "runtime": step.option("runtime"), "timeout": share}
         outcome = session.ask("probe_fio", order, share, cleanup=CLEANUP)
-        conditions = {"device": kind if kind in ("nvme", "loop") else "other", "path": path}
+        conditions = {"device": kind if kind in ("nvme", "loop") else "other", "path": path, "free_bytes": facts.room[path]}
         names = {way: _at(f"disk.scratch.{what}", session, path) for way, what in WAYS.items()}
         reading.join(_ways(session, outcome, names, conditions, step.option("max_fsync"), "scratch_floor"))
     return reading
@@ -162,7 +190,7 @@ def scratch(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -
 def mount_io(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
     """fio on each file mount. Reads are of copies made within the store, which no cache on this node has seen."""
     reading = Reading()
-    mounted = [str(path) for path in session.variables.get("file_mounts") or {}]
+    mounted = _mounted(session.variables)
     for path in mounted:
         if path not in facts.usable_mounts:
             reading.join([_not_usable(session, f"mount.seq_write:{path}", "fio", path)])
@@ -270,7 +298,7 @@ def _list(value: Any) -> list[str]:
 def phases(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
     """What a training run does with each file mount: reads batches, loads a model, writes a checkpoint and needs it to be safe."""
     reading = Reading()
-    mounted = [str(path) for path in session.variables.get("file_mounts") or {}]
+    mounted = _mounted(session.variables)
     sizes = {key: str(int(step.option(key))) for key in ("batch_size", "model_size", "checkpoint_size")}
     for path in mounted:
         if path not in facts.usable_mounts:

@@ -428,6 +428,14 @@ def test_where_a_daemon_is_asked(options: dict[str, str], url: str) -> None:
     assert rclone_store.Daemon(1, "rclone", "/m", "a:", options, {}).url == url
 
 
+@pytest.mark.parametrize(("size", "mode", "bytes_"), [
+    ("512M", "full", 512 * MIB), ("2G", "full", 2048 * MIB), ("512M", "writes", None), ("", "full", None), ("off", "full", None), ("1.5G", "full", None),
+])
+def test_what_a_cache_may_hold(size: str, mode: str, bytes_: int | None) -> None:
+    options = {"vfs-cache-max-size": size, "vfs-cache-mode": mode}
+    assert rclone_store.Daemon(1, "rclone", "/m", "a:", options, {}).cache_bytes == bytes_
+
+
 CAUSES = [
     ("2026/01/02 10:00:00 ERROR : S3 bucket x: error reading: 403 Forbidden\n2026/01/02 10:00:00 Failed to lsjson: AccessDenied: denied\n\tstatus code: 403\n",
      "Failed to lsjson: AccessDenied: denied"),
