@@ -48,7 +48,7 @@ class Daemon(NamedTuple):
         size = re.match(r"(\d+)([KMGT])", self.options.get("vfs-cache-max-size", ""))
         if size is None or self.options.get("vfs-cache-mode") != "full":
             return None
-        return int(size.group(1)) * 1024 ** ("KMGT".index(size.group(2)) + 1)
+        return int(size.group(1)) << 10 * ("KMGT".index(size.group(2)) + 1)
 
 
 def behind(system: System, live: Optional[Mount]) -> "Tuple[Optional[Daemon], str]":
