@@ -56,18 +56,18 @@ class Wire:
     tap: str
 
 
-def argv(files: Files, name: str, wire: Wire, fabric: Wire, resume: bool) -> list[str]:
+def argv(files: Files, name: str, wire: Wire, fabric: Wire, resume: bool, line: str = COMMAND_LINE) -> list[str]:
     """To be started in the network namespace where the tap devices belong, with ``files.folder`` as the working folder.
 
     ``wire`` leads to the controller, ``fabric`` carries RDMA: a node whose fabric is cut still answers. ``resume`` starts from the saved state,
-    without which the guest boots.
+    without which the guest boots with ``line`` for its kernel.
     """
     return [
         "qemu-system-x86_64", "-name", name, "-M", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", CPU, "-m", str(MEMORY_MIB), "-smp", "1",
         "-nodefaults", "-no-user-config", "-display", "none", "-rtc", "base=utc",
         "-chardev", f"socket,id=s0,path={files.serial.name},server=on,wait=off,logfile={files.console.name},logappend=on", "-serial", "chardev:s0",
         "-qmp", f"unix:{files.monitor.name},server=on,wait=off",
-        "-kernel", str(files.vmlinux), "-initrd", str(files.initrd), "-append", COMMAND_LINE,
+        "-kernel", str(files.vmlinux), "-initrd", str(files.initrd), "-append", line,
         "-drive", f"file={files.root.name},if=none,id=root,format=qcow2,cache=unsafe,discard=unmap",
         "-device", f"virtio-blk-pci,drive=root,addr={ROOT_PLACE:#x}",
         "-drive", f"file={files.seed.name},if=none,id=seed,format=raw,readonly=on,cache=none", "-device", f"virtio-blk-pci,drive=seed,addr={SEED_PLACE:#x}",

@@ -13,7 +13,7 @@ from pathlib import Path
 from nodectl.lab import disks, guest_qemu
 from nodectl.lab.base import Base
 from nodectl.lab.guest_image import BOOT_TIMEOUT_S, SEED_BYTES, GuestImage, prepared, start_qemu
-from nodectl.lab.guest_qemu import FABRIC, INTERFACE, Files, Wire
+from nodectl.lab.guest_qemu import COMMAND_LINE, FABRIC, INTERFACE, Files, Wire
 from nodectl.lab.hosts import greets
 from nodectl.lab.machine import marked, remove_tree, run, stop, until
 from nodectl.lab.network import BRIDGE, bridge_namespace, within
@@ -36,6 +36,8 @@ CARD, FABRIC_CARD = 0x4E, 0x4F
 # The fabric's bridge, in the lab's own namespace like the other: its addresses mean something to the guests of this lab only.
 FABRIC_BRIDGE = "fab0"
 FABRIC_NET = "192.168.77."
+# Where systemd-boot and GRUB of the RHEL family keep what a kernel is started with.
+LOADER_ENTRY = "/boot/loader/entries/lab.conf"
 
 # Run in the guest, as root, from the seed disk: what tells it apart from every other guest that woke up from the same state.
 SEED = """\
@@ -141,11 +143,11 @@ def seed(state: LabState, guest: LabHost, keys: Path) -> bytes:
     return out.getvalue().ljust(SEED_BYTES, b"\0")
 
 
-def boot(state: LabState, guest: LabHost, image: GuestImage, resume: bool = True) -> None:
-    """Starts the guest from its saved state and plugs its wire in; ``wake`` makes it itself. Without ``resume`` it boots from its disk."""
+def boot(state: LabState, guest: LabHost, image: GuestImage, resume: bool = True, line: str = COMMAND_LINE) -> None:
+    """Starts the guest from its saved state and plugs its wire in; ``wake`` makes it itself. Without ``resume`` it boots from its disk, with ``line``."""
     state.claim("process", mark(state, guest.name))
     own, (wire, fabric) = files(state, guest.name, image), wires(state, guest)
-    command = guest_qemu.argv(own, guest.name, wire, fabric, resume=resume)
+    command = guest_qemu.argv(own, guest.name, wire, fabric, resume, line)
     start_qemu(mark(state, guest.name), within(bridge_namespace(state)), own, command, own.folder / "qemu.log")
     plug = "".join(f"link set {one.tap} master {bridge}\nlink set {one.tap} up\n" for one, bridge in ((wire, BRIDGE), (fabric, FABRIC_BRIDGE)))
     run(["ip", "-netns", bridge_namespace(state), "-batch", "-"], stdin=plug)
@@ -187,12 +189,36 @@ def power_off(state: LabState, guest: LabHost) -> None:
         raise LabProblem(f"guest {guest.name} did not go off within {OFF_TIMEOUT_S:.0f} s; see {files(state, guest.name).console}")
 
 
-def power_on(state: LabState, guest: LabHost, serials: Sequence[str]) -> None:
+def off_at_reboot(state: LabState, guest: LabHost) -> None:
+    """From now on its qemu ends where the guest would reboot: who waits for that can change what a machine's owner changes, and switch it on."""
+    with Monitor(files(state, guest.name).monitor) as monitor:
+        monitor.run("set-action", {"reboot": "shutdown"})
+
+
+def loader_line(state: LabState, guest: LabHost) -> str:
+    """The kernel's line by the boot loader's entry on the disk of a guest that is off: qemu starts kernels itself, so the lab is its boot loader.
+
+    Raises LabProblem when there is no such entry.
+    """
+    own = files(state, guest.name)
+    raw = own.folder / "root.raw"
+    run(["qemu-img", "convert", "-O", "raw", str(own.root), str(raw)], 120.0)
+    try:
+        entry = run(["debugfs", "-R", f"cat {LOADER_ENTRY}", str(raw)])
+    finally:
+        raw.unlink()
+    lines = [line.partition(" ")[2].strip() for line in entry.splitlines() if line.startswith("options ")]
+    if len(lines) != 1:
+        raise LabProblem(f"guest {guest.name}: {LOADER_ENTRY} on its disk has {len(lines)} lines of options, expected 1")
+    return lines[0]
+
+
+def power_on(state: LabState, guest: LabHost, serials: Sequence[str], line: str = COMMAND_LINE) -> None:
     """Boots a guest that is off from its own disk, with these NVMe disks in the ports from the first on, and waits for its sshd. Raises LabProblem.
 
     Not for the shell on its serial line: on a machine with too much to do systemd gives that up after 90 s, and nothing else.
     """
-    boot(state, guest, _image(state, lambda _text: None), resume=False)
+    boot(state, guest, _image(state, lambda _text: None), resume=False, line=line)
     _plug(state, guest, serials)
     if not until(lambda: greets(guest.address, GREETING_S), BOOT_TIMEOUT_S, 2.0):
         raise LabProblem(f"guest {guest.name}: no sshd greets at {guest.address} within {BOOT_TIMEOUT_S:.0f} s after it was switched on")

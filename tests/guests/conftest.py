@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 
 from nodectl.lab import guests as lab_guests
 from nodectl.lab import lifecycle, needs
+from nodectl.lab.guest_qemu import COMMAND_LINE, FABRIC
+from nodectl.lab.guests import LOADER_ENTRY
 from nodectl.lab.plan import LAB_USER, LabPlan
 from nodectl.lab.problem import LabProblem
 from nodectl.lab.state import LabState
@@ -24,6 +27,20 @@ from tests.lab.leftovers import leftovers
 ROOT = Path(__file__).parents[2]
 # One question to an emulated guest takes seconds, and the machine may have other work.
 PATIENCE_S = 280.0
+# What a boot must not undo, and what it brings: two arguments of the kernel, one of them in place of another value; pages; a module that nothing else loads.
+ROLES = f"""\
+- hosts: guests
+  become: true
+  gather_facts: true
+  vars:
+    base_kernel_arguments: [iommu=pt, loglevel=5]
+    base_hugepages: 24
+    infiniband_rxe: {FABRIC}
+    infiniband_modules: [ib_uverbs, rdma_ucm, ib_umad, ib_ipoib]
+  roles: [base, infiniband]
+"""
+# The lab's own link would hide the role's, and its guests have no boot loader whose entry a role could write.
+BARE = f"systemctl disable --quiet lab-rxe.service; rdma link delete rxe0; mkdir -p $(dirname {LOADER_ENTRY}); echo options {COMMAND_LINE} > {LOADER_ENTRY}"
 
 
 @dataclass
@@ -31,6 +48,7 @@ class Guests:
     """The running guests g1 and g2, each with four NVMe disks and soft-RoCE on a fabric of its own."""
 
     state: LabState
+    runs: Path
 
     def inside(self, guest: str, line: str, timeout: float = 120.0) -> str:
         """A shell line as root on the guest's serial line."""
@@ -54,6 +72,14 @@ class Guests:
         assert done.returncode == expect, done.stdout[-4000:] + done.stderr[-4000:]
         return done.stdout
 
+    def words(self, playbook: Path, limit: str = "guests", **extra: object) -> list[str]:
+        """nodectl's words for a playbook, with a folder of its own for the run's journal."""
+        run = tempfile.mkdtemp(dir=self.runs)
+        return ["run", str(playbook), "-i", str(self.state.hosts_yaml), "-l", limit, "--run-dir", run, "-e", json.dumps(extra)]
+
+    def play(self, playbook: Path, limit: str = "guests", expect: int = 0, **extra: object) -> str:
+        return self.nodectl(*self.words(playbook, limit, **extra), expect=expect)
+
     def verify(self, run: Path, suite: Path, *words: str, expect: int) -> Run:
         self.nodectl("verify", str(self.state.hosts_yaml), "-l", "guests", "--suite", str(suite), "--run-dir", str(run), *words, expect=expect)
         return Run([json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()])
@@ -76,10 +102,11 @@ class Run:
 
 
 @pytest.fixture(scope="session")
-def guests() -> Iterator[Guests]:
+def guests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guests]:
+    runs = tmp_path_factory.mktemp("runs")
     borrowed = os.environ.get("NODECTL_TEST_GUESTS")
     if borrowed:
-        yield Guests(_running(Path(borrowed)))
+        yield Guests(_running(Path(borrowed)), runs)
         return
     try:
         needs.require(s3=False, guests=2)
@@ -90,7 +117,24 @@ def guests() -> Iterator[Guests]:
     folder = TEST_LABS / f"test-lab-guests-{os.getpid()}"
     try:
         state = lifecycle.up(LabPlan(name=f"g{os.getpid()}", dir=folder, hosts=0, guests=2, disks=4, s3=False, torch="none"))
-        yield Guests(state)
+        yield Guests(state, runs)
     finally:
         lifecycle.down(folder)
     assert leftovers(state.id, folder.absolute()) == []
+
+
+@dataclass
+class Provisioned:
+    guests: Guests
+    playbook: Path
+    said: str
+
+
+@pytest.fixture(scope="session")
+def provisioned(guests: Guests) -> Provisioned:
+    """Both guests with the roles base and infiniband, whose soft-RoCE takes the place of the lab's."""
+    for name in ("g1", "g2"):
+        guests.inside(name, BARE)
+    playbook = guests.runs / "roles.yml"
+    playbook.write_text(ROLES)
+    return Provisioned(guests, playbook, guests.play(playbook))

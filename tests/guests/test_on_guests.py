@@ -10,7 +10,7 @@ import pytest
 
 from nodectl.lab import guests as lab_guests
 from nodectl.lab import lifecycle
-from tests.guests.conftest import Guests
+from tests.guests.conftest import Guests, Provisioned
 
 # A guest that is reset needs a minute on a busy machine.
 pytestmark = [pytest.mark.guest, pytest.mark.timeout(600)]
@@ -53,7 +53,11 @@ def test_guests_are_nodes_of_their_own(guests: Guests) -> None:
     assert {one.name: (one.power, one.ssh) for one in lifecycle.status(guests.state.dir).hosts} == {"g1": ("running", True), "g2": ("running", True)}
 
 
-def test_the_rdma_step_measures_for_real(guests: Guests, suite: Path, tmp_path: Path) -> None:
+def test_the_rdma_step_measures_the_role_s_own_link_for_real(provisioned: Provisioned, suite: Path, tmp_path: Path) -> None:
+    guests = provisioned.guests
+    for name in ("g1", "g2"):
+        states = guests.ssh(name, "systemctl is-active nodectl-rxe lab-rxe; systemctl is-enabled nodectl-rxe lab-rxe || true").split()
+        assert states == ["active", "inactive", "enabled", "disabled"]
     run = guests.verify(tmp_path / "run", suite, expect=0)
     assert run.verdicts() == {"g1": "pass", "g2": "pass"}
     pairs = {event["tool"]: event for event in run.of("pair")}
