@@ -13,7 +13,7 @@ import pytest
 
 from nodectl.lab import disks
 from nodectl.lab import guests as lab_guests
-from nodectl.lab.machine import run, until
+from nodectl.lab.machine import run
 from nodectl.lab.problem import LabProblem
 from tests.acceptance.run import image_hash
 from tests.guests.conftest import PATIENCE_S, ROOT, Guests, Provisioned
@@ -164,8 +164,7 @@ def booted(made: Made, provisioned: Provisioned) -> Booted:
     lab_guests.off_at_reboot(state, guest)
     with ThreadPoolExecutor(1) as pool:
         rebooting = pool.submit(guests.play, playbook, "g1", node_reboot_timeout=240)
-        until(lambda: rebooting.done() or not lab_guests.running(state, "g1"), lab_guests.OFF_TIMEOUT_S, 0.5)
-        assert not lab_guests.running(state, "g1"), f"it did not go down: {rebooting.result()}"
+        assert lab_guests.went_off(state, guest, rebooting.done), f"it did not go down: {rebooting.result()}"
         lab_guests.power_on(state, guest, [*scratch.one[2:], *scratch.one[:2]][::-1], lab_guests.loader_line(state, guest))
         said = rebooting.result()
     guests.ssh("g1", SETTLED)
@@ -205,7 +204,8 @@ def test_stripes_are_made_again_where_the_lost_disk_was_ours_and_not_over_anothe
     scratch, guests = booted.scratch, booted.scratch.guests
     guest = guests.state.guest("g1")
     lost = disks.image(guests.state, scratch.one[2])
-    lab_guests.power_off(guests.state, guest)
+    guests.ssh("g1", "sudo systemctl poweroff --no-block")
+    assert lab_guests.went_off(guests.state, guest), f"it is still on after {lab_guests.OFF_TIMEOUT_S:.0f} s"
     run(["mkfs.ext4", "-q", "-F", "-L", "THEIRS", str(lost)])
     lab_guests.power_on(guests.state, guest, scratch.one)
     guests.ssh("g1", SETTLED)
