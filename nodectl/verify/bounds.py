@@ -14,6 +14,7 @@ from nodectl.verify.group.rdma_pair import SERVER_ENDS
 from nodectl.verify.group.shared_step import BRIEF
 from nodectl.verify.machine import DEADLINE
 from nodectl.verify.node.node_checks import CLOCK_TRIES
+from nodectl.verify.node.storage_checks import LOOK
 from nodectl.verify.session import CLEANUP, GRACE
 from nodectl.verify.suite_load import Suite, SuiteStep
 
@@ -50,6 +51,7 @@ def step_bound(step: SuiteStep, mounts: int, disks: int, nodes: int) -> float:
         "scratch": step.deadline + disks * (GRACE + CLEANUP),
         "mount_io": step.deadline + mounts * (GRACE + CLEANUP),
         "phases": step.deadline + mounts * (GRACE + CLEANUP),
+        "flush": step.deadline + mounts * (1 + LOOK + GRACE),  # each mount has a second, and a last look
     }
     if step.kind == "rdma":
         # Ports of all nodes; then each round, whose last measurement asks for a port and waits for both ends.

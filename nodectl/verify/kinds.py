@@ -70,6 +70,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
     "phases": Kind(
         {"model_size": "B", "checkpoint_size": "B", "batches": "count", "batch_size": "B"}, after=_MOUNTS, checks=("phase:*", "phase.*:*", "mount.content:*"),
     ),
+    "flush": Kind(after=_MOUNTS, checks=("mount.flushed:*",)),
 })
 # Options that may be 0: no warm-up is a choice.
 MAY_BE_ZERO = frozenset(["warmup"])

@@ -261,6 +261,7 @@ HEALTHY: dict[str, Answer | Outcome] = {
     "fabric_facts": _fabric(),
     "probe_storage_target": _storage(),
     "probe_object_mount": Outcome(values={"usable": True, "reason": ""}),
+    "object_flush": Outcome(values={"files": [], "count": 0, "waited": 0.3}),
     "probe_fio": _fio(),
     "probe_phases": _phases,
     "probe_shared_mount": Outcome(values={"missing": []}),

@@ -25,6 +25,7 @@ STEPS = {
     "all_reduce": 'sizes = ["1 MiB"]\ngpu_sizes = ["1 MiB"]\niterations = 3\nwarmup = 0\ntimeout = 5\n',
     "scratch": 'size = "1 MiB"\ngpu_size = "1 MiB"\nruntime = 1\nmax_fsync = 1\n',
     "mount_io": 'size = "1 MiB"\nruntime = 1\nmax_fsync = 1\n',
+    "flush": "",
     "phases": 'model_size = "1 MiB"\ncheckpoint_size = "1 MiB"\nbatches = 1\nbatch_size = "1 MiB"\n',
 }
 MOUNTS = {"file_mounts": {"/data": {"source": "s3://d", "mode": "MOUNT"}, "/ckpt": {"source": "s3://c", "mode": "MOUNT_CACHED"}}}
@@ -43,12 +44,12 @@ def verdicts(bad: FakeNode, wanted: Suite, others: int = 2) -> tuple[dict[str, V
 # probe, the steps that ask it
 ASKED: dict[str, tuple[str, ...]] = {
     "probe_limits": ("login",), "fabric_facts": ("fabric",), "probe_route": ("route",), "probe_clock": ("clock",), "probe_storage_target": ("mounts",),
-    "probe_object_mount": ("mounts",), "probe_fio": ("mounts", "scratch", "mount_io"), "probe_phases": ("mounts", "phases"), "workload": ("torch",),
+    "probe_object_mount": ("mounts",), "probe_fio": ("mounts", "scratch", "mount_io"), "probe_phases": ("mounts", "phases"), "object_flush": ("mounts", "flush"), "workload": ("torch",),
 }
 # What only describes a figure. Without it the verdict may stay what it is.
 DESCRIBING = {
     "probe_route": {"routes", "speed"}, "probe_clock": {"monotonic_ns", "boot_id"}, "probe_limits": {"unit"}, "probe_storage_target": {"source", "kind"},
-    "probe_object_mount": {"reason"}, "probe_phases": {"method", "conditions"},
+    "probe_object_mount": {"reason"}, "probe_phases": {"method", "conditions"}, "object_flush": {"files", "waited"},
     "workload": {"rc", "stderr", "timed_out"}, "fabric_facts": {"gpus"},
 }
 HOSTILE: list[Any] = [None, "", "garbage", [], [None], ["x"], {}, {"x": 1}, float("nan"), float("inf"), -1, -1e300, 10**400, True, b"bytes"]

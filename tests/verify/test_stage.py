@@ -122,7 +122,7 @@ def test_other_load_is_not_a_slow_node_but_what_stays_slow_is(disturbed: set[int
 
 # -- nodes that go away
 
-STEPS = ["probe_limits", "fabric_facts", "probe_route", "probe_clock", "probe_storage_target", "probe_object_mount", "workload", "probe_fio", "probe_phases"]
+STEPS = ["probe_limits", "fabric_facts", "probe_route", "probe_clock", "probe_storage_target", "probe_object_mount", "workload", "probe_fio", "probe_phases", "object_flush"]
 
 
 @pytest.mark.parametrize("module", STEPS)
@@ -250,6 +250,8 @@ NODE_CASES: list[tuple[str, dict[str, Any], dict[str, Any], Verdict, str]] = [
     ("mount does not answer", {"probe_object_mount": Outcome(values={"usable": False, "reason": "Transport endpoint is not connected"})}, {}, "fail", "not connected"),
     ("mount probe failed", {"probe_object_mount": Outcome(failed=True, msg="timed out")}, {}, "unknown", "timed out"),
     ("phases failed", {"probe_phases": Outcome(failed=True, msg="Read-only file system")}, {}, "fail", "Read-only"),
+    ("cache not flushed", {"object_flush": Outcome(failed=True, msg="2 files are left: a, b", values={"count": 2})}, {}, "fail", "2 files are left: a, b"),
+    ("queue not seen", {"object_flush": Outcome(failed=True, msg="rclone does not answer")}, {}, "unknown", "mount.flushed:/"),
     ("phases below the site's bar", {}, {"file_mount_floor": "1 GB/s"}, "fail", "file_mount_floor"),
     ("no torch", {"workload": no_torch}, {}, "fail", "No module named 'torch'"),
     ("fewer gpus than expected", {}, {"expected_gpus": 8}, "fail", "measured 0, expected at least 8"),

@@ -17,7 +17,7 @@ from tests.verify.fleet import HEALTHY, FakeFleet, FakeNode, Seen, node_of, stor
 MOUNTS = {"file_mounts": {"/data": {"source": "s3://d", "mode": "MOUNT"}, "/ckpt": {"source": "s3://c", "mode": "MOUNT_CACHED"}}}
 SUITE = suite_of("".join(f'[[step]]\nkind = "{kind}"\ndeadline = 60\n{more}\n' for kind, more in (
     ("mounts", ""), ("scratch", 'size = "1 MiB"\ngpu_size = "1 MiB"\nruntime = 1\nmax_fsync = "100 ms"'), ("mount_io", 'size = "1 MiB"\nruntime = 1\nmax_fsync = "1 s"'),
-    ("phases", 'model_size = "1 MiB"\ncheckpoint_size = "1 MiB"\nbatches = 1\nbatch_size = "1 MiB"'),
+    ("phases", 'model_size = "1 MiB"\ncheckpoint_size = "1 MiB"\nbatches = 1\nbatch_size = "1 MiB"'), ("flush", ""),
 )), "storage")
 WAYS = ("write", "read", "randread", "randwrite", "fsync")
 
@@ -58,6 +58,22 @@ def test_every_kind_of_access_and_every_phase_is_a_check() -> None:
     assert {f"disk.scratch.{what}" for what in figures} | {f"mount.{what}:{path}" for what in figures for path in ("/data", "/ckpt")} <= names
     phases = ("batch_read", "model_load", "checkpoint_write", "checkpoint_durable")
     assert {f"phase.{what}:{path}" for what in phases for path in ("/data", "/ckpt")} | {"mount.content:/data", "mount.content:/ckpt", "scratch.writable"} <= names
+
+
+def test_a_node_is_not_handed_off_while_files_wait() -> None:
+    """All mounts together have the step's deadline, and a mount that is not usable is not waited for."""
+    orders: dict[str, dict[str, Any]] = {}
+
+    def left(_node: FakeNode, args: dict[str, Any]) -> Outcome:
+        orders[args["path"]] = args
+        return Outcome(failed=True, msg="not everything is in the object store after 60 s: 1 files are left: run/last.pt", values={"count": 1, "files": ["run/last.pt"]})
+
+    gone = Outcome(values={"usable": False, "reason": "Transport endpoint is not connected"})
+    verdict, seen, _ = run({"object_flush": left, "probe_object_mount": lambda _n, args: gone if args["path"] == "/data" else Outcome(values={"usable": True})})
+    data = seen.check("n1", "mount.flushed:/ckpt").data
+    assert (verdict, data["verdict"], list(orders)) == ("fail", "fail", ["/ckpt"])
+    assert "run/last.pt" in data["reason"]
+    assert 59 < orders["/ckpt"]["timeout"] <= 60
 
 
 LOST, SLOW_SYNC = "no proof that the storage was measured", {"sync_latency_s": {"p99": 0.2}}

@@ -110,4 +110,5 @@ def test_the_bound_counts_every_round_retry_and_cleanup() -> None:
     assert longest(suite_of(pairs, "x"), 0, limits) == 20 + 30 + 120 + 10 * 130
     assert longest(suite_of(GROUP, "x"), 0, limits) == 20 + 30 + 120 + 6 * 130
     assert longest(load_suite("preflight"), 3) > longest(load_suite("preflight"), 2)
-    assert longest(load_suite("preflight"), 2) < 7500
+    # Beside all that is measured, ten minutes in which caches may still be uploading.
+    assert longest(load_suite("preflight"), 2) < 7500 + 700

@@ -7,6 +7,7 @@ store's count. Without proof it is shown, and unknown.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -31,6 +32,8 @@ _BROKEN = ("Input/output error", "Read-only file system", "No space left on devi
 
 # The mark of roles/object_cache (files/object-mount): the copy is whole.
 COPIED = ".nodectl-copied"
+# object_flush looks once more after its time is up, for 30 s at the most, and pauses before.
+LOOK = 35.0
 # What the agent says of a step that never came back.
 _HANGS = ("did not end within", "hangs in the kernel")
 
@@ -365,4 +368,28 @@ def _store(session: Session, path: str, answer: Answer) -> Reading:
     return reading
 
 
-CHECKS: Mapping[str, Check] = {"mounts": mounts, "scratch": scratch, "mount_io": mount_io, "phases": phases}
+def flush(session: Session, step: SuiteStep, facts: NodeFacts, peers: Peers) -> Reading:
+    """Whoever is handed the node may restart a mount, or the node: what was written is in the store before. All mounts together have the deadline.
+
+    A mount that was not found usable has its verdict already, and would only be waited for.
+    """
+    reading, ends = Reading(), time.monotonic() + step.deadline
+    for path in sorted(facts.usable_mounts):
+        reading.join([_flushed(session, path, max(1.0, ends - time.monotonic()))])
+    return reading
+
+
+def _flushed(session: Session, path: str, seconds: float) -> Reading:
+    """Files that are left are a finding, with their names; a queue that cannot be seen is unknown."""
+    name, host = f"mount.flushed:{path}", (session.host,)
+    outcome = session.ask("object_flush", {"path": path, "timeout": seconds}, seconds + LOOK, root=True)
+    if outcome.failed and "count" not in outcome.values:
+        return unknown(name, host, "object_flush", outcome.msg)
+    empty = Answer("object_flush", outcome.values).number("count") == 0 and not outcome.failed
+    reading = Reading()
+    found = Measurement(name, empty, "bool", host, "object_flush", {"path": path}, detail=outcome.msg)
+    reading.must_be_true(found, "all that was written is in the object store")
+    return reading
+
+
+CHECKS: Mapping[str, Check] = {"mounts": mounts, "scratch": scratch, "mount_io": mount_io, "phases": phases, "flush": flush}
