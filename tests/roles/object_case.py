@@ -9,6 +9,8 @@ through the mount. Steps, in the order of the file:
     move: FROM, TO           drop: NAME
     fault: NAME, VALUE       of the lab's store; lift: NAME                      signal: NAME      to the daemon
     stop, start, restart, begin_start   the unit (begin_start does not wait)     fill: KIB         the cache's disk, down to so much
+    unmount                  by hand, behind the unit's back
+    poweroff, cut, boot      of the whole host: shut down, without power (the lab's kernel stays, and keeps what it has not written yet), on again
     here: NAME               the store has the file now                          left: NAME        the journal named it as not uploaded
     down                     the mount point is bare and closed                  up: SECONDS       the mount answers again by itself
 """
@@ -22,6 +24,7 @@ from typing import Any
 
 import yaml
 
+from nodectl.lab import hosts
 from nodectl.lab.plan import LAB_USER
 from tests.roles.stage import Stages, until
 
@@ -29,6 +32,8 @@ FOLDER = Path(__file__).parent / "object_cases"
 KEYS = {"about", "mount", "steps"}
 # A store that was away is asked again by rclone after a minute at the most; a restarted one at once.
 ARRIVAL_S = 90.0
+# Units that wait for their uploads have 2 s here; systemd ends the rest within a few more.
+SHUTDOWN_S = 60.0
 # Who opens a file while the store is away, in a folder that was not listed for ten seconds, waits until rclone gives up listing it.
 WRITE_S = 150.0
 WRITER = """\
@@ -170,6 +175,23 @@ class ObjectCase:
     def _restart(self) -> None:
         self._systemctl("restart")
 
+    def _unmount(self) -> None:
+        self.stages.inside("umount", self.mount)
+
+    def _poweroff(self) -> None:
+        lab, host = self.stages.lab, self.stages.host
+        self.stages.close()
+        lab.inside(host, "systemctl", "poweroff")
+        until(lambda: hosts.leader(lab.state, host) == 0, SHUTDOWN_S, "the host is shut down")
+        self._cut()
+
+    def _cut(self) -> None:
+        self.stages.close()
+        self.stages.lab.fault(self.stages.host, "down")
+
+    def _boot(self) -> None:
+        self.stages.lab.lift(self.stages.host, "down")
+
     def _begin_start(self) -> None:
         self._systemctl("start", "--no-block")
 
@@ -188,8 +210,10 @@ class ObjectCase:
         assert self._path(name) in said, said
 
     def _down(self) -> None:
-        assert self.stages.lab.inside(self.stages.host, "mountpoint", "-q", self.mount).returncode != 0
-        assert self.stages.inside("stat", "-c", "%a %U", self.mount) == "0 root\n"
+        """A client that goes on trying without its store may be seen for a moment, each time."""
+        lab, host = self.stages.lab, self.stages.host
+        look = f"! mountpoint -q {self.mount} && stat -c '%a %U' {self.mount}"
+        until(lambda: lab.inside(host, "sh", "-c", look).stdout == "0 root\n", 10, f"{self.mount} is bare and closed")
 
     def _up(self, seconds: str) -> None:
         until(lambda: self._as_user(f"ls {self.mount} && mountpoint -q {self.mount}").returncode == 0, float(seconds), f"{self.mount} answers again")

@@ -78,6 +78,17 @@ class Stages:
 
     def __call__(self, stage: str, *words: str, hosts: str = "", inventory: Path | None = None, **variables: Any) -> Played:
         argv, run = self._argv(stage, words, hosts, inventory, variables)
+        return self._run(argv, run)
+
+    def verify(self, suite: str, **variables: Any) -> Played:
+        """`nodectl verify` of the host with a suite of the test's own, as text."""
+        run = self.folder / f"run{next(self._count)}"
+        path = run.with_suffix(".toml")
+        path.write_text(suite)
+        argv = [sys.executable, "-m", "nodectl", "verify", str(self.lab.hosts_yaml), "-l", self.host, "--suite", str(path), "--run-dir", str(run)]
+        return self._run([*argv, "-e", json.dumps(variables)], run)
+
+    def _run(self, argv: list[str], run: Path) -> Played:
         start = time.monotonic()
         done = subprocess.run(argv, capture_output=True, text=True, timeout=BOUND, env=_environment(), cwd=self.folder)
         return _played(done.returncode, done.stdout + done.stderr, run, time.monotonic() - start)

@@ -20,7 +20,7 @@ from nodectl.inventory import tiers
 from nodectl.shipped import shipped
 from tests.conftest import Lab
 from tests.roles.object_case import ObjectCase, case_files
-from tests.roles.stage import Stages
+from tests.roles.stage import Played, Stages, until
 from tests.roles.test_object_cache import MOUNTS, secrets_of
 
 pytestmark = pytest.mark.lab
@@ -45,8 +45,9 @@ PASSWORD = "not the store's"
 def clients(stages: Stages, first: dict[str, Any]) -> Iterator[Stages]:
     """The host with all mounts; afterwards as it was."""
     store = stages.lab.dir / "store"
-    (store / "dataset" / "set" / "deep").mkdir(parents=True)
-    (store / "dataset" / "set" / "deep" / "one.bin").write_bytes(b"1" * 100_000)
+    # Through the store: it does not see at once what is put behind its back.
+    stages.as_user("mkdir -p /data/set/deep && head -c 100000 /dev/urandom > /data/set/deep/one.bin")
+    until((store / "dataset/set/deep/one.bin").is_file, 20, "the source of the copy is in the store")
     _bring_stand_ins(stages.lab, stages.host, secrets_of(stages))
     try:
         check, real = stages.rehearsed("cache", **VARIABLES)
@@ -56,7 +57,7 @@ def clients(stages: Stages, first: dict[str, Any]) -> Iterator[Stages]:
     finally:
         stages.lab.lift_all()
         last = stages("cache")
-        stages.shell("rm -rf /scratch/set /usr/bin/mount-s3 /usr/local/bin/goofys /usr/local/bin/geesefs /usr/local/bin/juicefs")
+        stages.shell("rm -rf /scratch/set /etc/stand-ins.json /usr/bin/mount-s3 /usr/local/bin/goofys /usr/local/bin/geesefs /usr/local/bin/juicefs")
         shutil.rmtree(store / "dataset" / "set")
     assert last.code == 0, last.out
 
@@ -75,7 +76,7 @@ def _bring_stand_ins(lab: Lab, host: str, keys: dict[str, str]) -> None:
     endpoint = keys["object_cache_endpoint"]
     volume = {"password": PASSWORD, "meta": META, "bucket": "ckpt:/jfs", "endpoint": endpoint}
     secret = {"access": keys["object_cache_access_key"], "secret": keys["object_cache_secret_key"]}
-    lab.inside(host, "sh", "-c", f"umask 077; echo {shlex.quote(json.dumps({**volume, **secret}))} > /run/stand-ins.json")
+    lab.inside(host, "sh", "-c", f"umask 077; echo {shlex.quote(json.dumps({**volume, **secret}))} > /etc/stand-ins.json")
 
 
 def test_the_clients_of_the_role_are_those_of_hosts_yaml() -> None:
@@ -154,6 +155,38 @@ def test_a_copy_is_made_once_and_left_alone(clients: Stages) -> None:
     clients.inside("systemctl", "restart", "nodectl-cache-scratch-set.service")
     assert clients.as_user("cat /scratch/set/deep/one.bin") == "changed\n"
     assert clients("cache", **VARIABLES).changed == set()
+
+
+STEP = '[[step]]\nkind = "{}"\ndeadline = {}\n'
+
+
+def checks_of(done: Played, host: str) -> dict[str, str]:
+    return {str(check["name"]): str(check["verdict"]) for check in done.of(host)["checks"]}
+
+
+def test_every_client_is_flushed_before_the_handoff(clients: Stages) -> None:
+    done = clients.verify(STEP.format("mounts", 30) + STEP.format("flush", 30), **VARIABLES)
+    wanted = {f"mount:{path}" for path in ALL}
+    wanted |= {f"mount.flushed:{path}" for path, spec in ALL.items() if spec.get("mode") != "COPY"}
+    assert {name: verdict for name, verdict in checks_of(done, clients.host).items() if name.startswith("mount")} == dict.fromkeys(wanted, "pass"), done.out
+    assert done.code == 0, done.out
+
+
+def test_a_node_whose_cache_holds_files_is_not_handed_off(clients: Stages) -> None:
+    """The writer is a job that never closes its file."""
+    mounts = {"/ckpt": ALL["/ckpt"]}
+    clients.as_user("setsid sh -c 'exec sleep 60 > /ckpt/held' >/dev/null 2>&1 </dev/null & sleep 0.5")
+    try:
+        suite = STEP.format("mounts", 30) + STEP.format("flush", 1)
+        done = clients.verify(suite, **{**VARIABLES, "file_mounts": mounts})
+    finally:
+        clients.shell("kill $(pgrep -f '[s]leep 60'); sleep 0.2; rm /ckpt/held")
+    found = checks_of(done, clients.host)
+    assert {name: verdict for name, verdict in found.items() if verdict != "pass"} == {"mount.flushed:/ckpt": "fail"}, done.out
+    assert done.code == 3
+    (event,) = [event for event in done.events if event["kind"] == "handoff"]
+    assert event["hosts"] == []
+    assert "ckpt/held" in str(event["excluded"][clients.host]), event
 
 
 @pytest.mark.parametrize(
