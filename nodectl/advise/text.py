@@ -108,15 +108,32 @@ def _narrow(advice: Advice) -> Iterator[str]:
 
 def explained(advice: Advice) -> list[str]:
     """Each figure of the answer down to what it rests on."""
-    rows = []
-    for figure in answers(advice.found):
-        rows += [*tree(figure), ""]
+    rows, seen = [], set[Told]()
+    for what, figures in answers(advice):
+        rows.append(what)
+        for figure in figures:
+            rows += tree(figure, 1, seen)
+        rows.append("")
     return rows
 
 
-def answers(found: Estimate) -> list[Figure]:
-    """The figures in which all others end."""
-    return [found.step, found.load, found.idle, *([found.cost] if found.cost else [])]
+def answers(advice: Advice) -> list[tuple[str, list[Figure]]]:
+    """(of what, the figures in which all others end): all that the answer says."""
+    placed = [took for choice in advice.choices for _, took in choice.order]
+    what_if = [(f"with {name}", _ends(found)) for name, found in (*advice.networks, *advice.storage)]
+    return [(title(advice.found), _ends(advice.found)), ("where to keep what", placed), *what_if]
+
+
+def _ends(found: Estimate) -> list[Figure]:
+    return [found.step, found.run, found.idle, *([found.cost] if found.cost else [])]
+
+
+# A figure that was told: several estimates share it, each with an object of its own.
+Told = tuple[str, str, float]
+
+
+def told(figure: Figure) -> Told:
+    return figure.name, figure.how, figure.value
 
 
 def source(figure: Figure) -> str:
@@ -124,14 +141,14 @@ def source(figure: Figure) -> str:
     return {"measured": "", "workload": "workload, ", "assumed": "assumed: ", "computed": "= "}[figure.kind] + figure.how
 
 
-def tree(figure: Figure, depth: int = 0, seen: set[int] | None = None) -> Iterator[str]:
-    known: set[int] = set() if seen is None else seen
-    again = id(figure) in known and bool(figure.inputs)
-    known.add(id(figure))
+def tree(figure: Figure, depth: int, seen: set[Told]) -> Iterator[str]:
+    """The figure and what it is computed from; what is in ``seen`` is not told again."""
+    again = told(figure) in seen and bool(figure.inputs)
+    seen.add(told(figure))
     yield f"{'  ' * depth}{figure.name}: {shown(figure)}  [{source(figure)}]" + (" (as above)" if again else "")
     if not again:
         for part in figure.inputs:
-            yield from tree(part, depth + 1, known)
+            yield from tree(part, depth + 1, seen)
 
 
 def as_json(advice: Advice) -> str:
@@ -147,7 +164,7 @@ def as_json(advice: Advice) -> str:
         },
         "collectives": [_figure(one) for one in found.sent],
         "what_if": {
-            kind: [{"name": name, "step": _figure(one.step), "run": _figure(one.run), "idle": _figure(one.idle)} for name, one in rows]
+            kind: [{"name": name, **_row(one)} for name, one in rows]
             for kind, rows in (("network", advice.networks), ("storage", advice.storage))
         },
         "placement": [
@@ -157,6 +174,11 @@ def as_json(advice: Advice) -> str:
         "rests_on": [{**_figure(leaf), "kind": leaf.kind} for leaf in found.run.leaves()],
     }
     return json.dumps(data, indent=2) + "\n"
+
+
+def _row(found: Estimate) -> dict[str, Any]:
+    cost = _figure(found.cost) if found.cost else None
+    return {"step": _figure(found.step), "run": _figure(found.run), "idle": _figure(found.idle), "cost": cost}
 
 
 def _figure(figure: Figure) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from nodectl.advise.advice import Advice
 from nodectl.advise.figure import Figure
 from nodectl.advise.model import Estimate, bottleneck
-from nodectl.advise.text import amount, answers, shown, source, terms, title
+from nodectl.advise.text import Told, amount, answers, shown, source, terms, title, told
 from nodectl.report.page_table import safe, table
 
 _IF = ("With", "A step", "The run", "GPUs wait", "Cost")
@@ -19,7 +19,7 @@ def advice_html(advice: Advice) -> str:
     parts = (
         f"<p>{safe(title(found))}</p><p><strong>{safe(_sentence(found))}</strong></p>", _list(advice.notes), _terms(found), _sent(found),
         table("What another network would change", _IF, map(_if, advice.networks)),
-        table("What another storage would change, with everything in it", _IF, map(_if, advice.storage)), _places(advice), _narrow(advice), _explained(found),
+        table("What another storage would change, with everything in it", _IF, map(_if, advice.storage)), _places(advice), _narrow(advice), _explained(advice),
     )
     return f'<section id="advice" aria-labelledby="advice-title">{_TITLE}{"".join(parts)}</section>'
 
@@ -65,16 +65,17 @@ def _narrow(advice: Advice) -> str:
     return f"<h3>What would narrow the range: measure it, or say it in the workload</h3>{_list(texts)}" if texts else ""
 
 
-def _explained(found: Estimate) -> str:
-    seen: set[int] = set()
-    items = "".join(item for figure in answers(found) for item in _figure(figure, seen))
-    return f"<details><summary>Every figure, down to a measurement, the workload or a named assumption</summary><ul>{items}</ul></details>"
+def _explained(advice: Advice) -> str:
+    seen: set[Told] = set()
+    parts = ((what, "".join(item for figure in figures for item in _figure(figure, seen))) for what, figures in answers(advice))
+    lists = "".join(f"<h3>{safe(what)}</h3><ul>{items}</ul>" for what, items in parts)
+    return f"<details><summary>Every figure, down to a measurement, the workload or a named assumption</summary>{lists}</details>"
 
 
-def _figure(figure: Figure, seen: set[int]) -> Iterator[str]:
+def _figure(figure: Figure, seen: set[Told]) -> Iterator[str]:
     """A list in a list; what was told above is not told again."""
-    again = id(figure) in seen and bool(figure.inputs)
-    seen.add(id(figure))
+    again = told(figure) in seen and bool(figure.inputs)
+    seen.add(told(figure))
     yield f'<li>{safe(f"{figure.name}: {shown(figure)}")} <span class="quiet">{safe(source(figure))}{" (as above)" if again else ""}</span>'
     if figure.inputs and not again:
         yield from ("<ul>", *(item for part in figure.inputs for item in _figure(part, seen)), "</ul>")

@@ -183,6 +183,11 @@ def test_the_answer_in_words_and_as_data() -> None:
     tree = "\n".join(explained(answer))
     for words in ("[measured: network.all_reduce on n1, the slowest of 2 nodes]", "[workload, 70b.yaml:", "[assumed: "):
         assert words in tree, words
+    for choice in answer.choices:
+        for _, figure in choice.order:
+            assert f"  {figure.name}: " in tree, "what decides a place is traced too"
+    for name, _ in (*answer.networks, *answer.storage):
+        assert f"with {name}" in tree
     data = json.loads(as_json(answer))
     assert data["step"]["total"]["value"] == pytest.approx(sum(data["step"][key]["value"] for key in ("gpu", "net", "io")))
     assert {row["kind"] for row in data["rests_on"]} == {"measured", "workload", "assumed"}

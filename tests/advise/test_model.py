@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nodectl.advise.figure import Figure
 from nodectl.advise.model import Estimate, Places, bottleneck, compute, estimate, exposed, idle
-from nodectl.advise.storage import Place, safe_seconds
+from nodectl.advise.storage import Place, safe_seconds, save_seconds
 from nodectl.advise.workload import Workload
 from nodectl.advise.workload_load import shipped as names
 from tests.advise.jobs import disk, exact, net, shipped
@@ -60,6 +60,9 @@ def test_terms_sum_to_the_total(work: Workload, wire: float, store: float, overl
 def test_more_bandwidth_never_makes_a_step_slower(work: Workload, wire: float, more: float, store: float, overlap: float, ahead: float, blocking: bool) -> None:
     mine = job(work, overlap, ahead, blocking)
     place = disk(read=store, load=store, write=store)
+    safe, cache = exact("safe", store / 7, "B/s"), exact("cache", 3e10, "B")
+    cached = save_seconds(mine, disk(write=store, safe=safe, cache=cache))
+    assert save_seconds(mine, disk(write=store * more, safe=safe, cache=cache)).value <= cached.value * (1 + 1e-9)
     base = estimate(mine, net(wire), all_at(place))
     assert estimate(mine, net(wire * more), all_at(place)).step.value <= base.step.value * (1 + 1e-9)
     faster = disk(read=store * more, load=store * more, write=store * more)
@@ -68,12 +71,13 @@ def test_more_bandwidth_never_makes_a_step_slower(work: Workload, wire: float, m
     assert better.run.value <= base.run.value * (1 + 1e-9)
 
 
-@given(works, rates, st.floats(1.001, 100), st.booleans(), st.integers(1, 200))
+@given(works, rates, st.floats(1.001, 100), st.booleans(), st.integers(1, 200), st.floats(1e8, 1e14))
 @settings(max_examples=60, deadline=None)
-def test_a_bigger_checkpoint_never_makes_io_smaller(work: Workload, store: float, more: float, blocking: bool, interval: int) -> None:
+def test_a_bigger_checkpoint_never_makes_io_smaller(work: Workload, store: float, more: float, blocking: bool, interval: int, cache: float) -> None:
     def io(size: float) -> float:
         mine = replace(work, checkpoint_size=exact("bytes of a checkpoint", size, "B"), blocking=blocking, interval=interval)
-        return estimate(mine, net(), all_at(disk(write=store))).run_io.value
+        place = disk(write=store, safe=exact("safe", 1e8, "B/s"), cache=exact("cache", cache, "B"))
+        return estimate(mine, net(), all_at(place)).run_io.value
 
     assert io(1e11 * more) >= io(1e11)
 
