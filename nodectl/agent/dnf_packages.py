@@ -17,9 +17,10 @@ _OPTIONS: Tuple[Tuple[str, str], ...] = (
     ("allowerasing", "--allowerasing"), ("best", "--best"), ("nobest", "--nobest"), ("bugfix", "--bugfix"), ("security", "--security"),
     ("cacheonly", "--cacheonly"), ("disable_gpg_check", "--nogpgcheck"), ("download_only", "--downloadonly"), ("skip_broken", "--skip-broken"),
 )
+# dnf takes the repositories in their order: all off, then one on.
 _VALUES = (
     ("conf_file", "--config="), ("disable_excludes", "--disableexcludes="), ("download_dir", "--downloaddir="), ("releasever", "--releasever="),
-    ("enablerepo", "--enablerepo="), ("disablerepo", "--disablerepo="), ("enable_plugin", "--enableplugin="), ("disable_plugin", "--disableplugin="),
+    ("disablerepo", "--disablerepo="), ("enablerepo", "--enablerepo="), ("enable_plugin", "--enableplugin="), ("disable_plugin", "--disableplugin="),
     ("exclude", "--exclude="),
 )
 # dnf's headings of what it would do → the words of Ansible's results.

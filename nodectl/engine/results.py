@@ -105,5 +105,5 @@ def shown(result: Mapping[str, Any], no_log: bool) -> dict[str, Any]:
         return {"censored": CENSORED, **{key: result[key] for key in ("changed", "failed", "skipped") if key in result}}
     kept = {key: value for key, value in result.items() if key not in ("ansible_facts", "diff", "results", "warnings")}
     if "results" in result:
-        kept["results"] = [shown(one, no_log) for one in result["results"] if isinstance(one, Mapping)]
+        kept["results"] = [shown(one, no_log) if isinstance(one, Mapping) else one for one in result["results"]]
     return kept

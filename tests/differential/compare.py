@@ -40,12 +40,17 @@ def of_task(module: str, theirs: Told | None, ours: Told | None, case: Case) -> 
     if theirs.failed or ours.failed:
         return {**found, **_values(table.get("failed", []), theirs.result, ours.result)}
     names = [*table.get("fields", []), *(table.get("unchanged", []) if not theirs.result.get("changed") else [])]
-    if "results" in theirs.result and "results" in ours.result:
+    if _of_a_loop(theirs.result) and _of_a_loop(ours.result):
         return {**found, **_items(names, theirs.result["results"], ours.result["results"])}
     found.update(_values(names, theirs.result, ours.result))
     if case.data.get("diff") and table.get("diff"):
         found.update(_diffs(table["diff"], theirs, ours))
     return found
+
+
+def _of_a_loop(result: Mapping[str, Any]) -> bool:
+    """dnf returns texts under that name."""
+    return "results" in result and all(isinstance(one, Mapping) for one in result["results"])
 
 
 def _flags(theirs: Told, ours: Told) -> dict[str, Difference]:
@@ -78,7 +83,7 @@ def _values(names: list[str], theirs: dict[str, Any], ours: dict[str, Any]) -> d
 
 def _own_names(result: dict[str, Any]) -> list[str]:
     """What `debug: var=` shows under the variable's name."""
-    return [key for key in result if not key.startswith("_") and key not in ("msg", "changed", "failed", "false_condition", "skip_reason", "exception", "ansible_facts", "warnings")]
+    return [key for key in result if not key.startswith("_") and key not in ("msg", "changed", "failed", "false_condition", "skip_reason", "skipped_reason", "exception", "ansible_facts", "warnings")]
 
 
 def _inside(name: str, value: Any) -> Any:

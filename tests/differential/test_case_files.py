@@ -43,6 +43,6 @@ def test_there_are_enough(capsys: pytest.CaptureFixture[str]) -> None:
     modules = Counter(case.module for case in ALL)
     with capsys.disabled():
         print(f"\ndifferential cases: {len(ALL)}:", ", ".join(f"{module} {count}" for module, count in sorted(modules.items())))
-    assert len(ALL) >= 80
-    assert len(CHECK) >= 12
+    assert len(ALL) >= 490
+    assert len(CHECK) >= 60
     assert {"apt", "package", "service", "systemd", "user", "group", "getent", "command", "shell", "wait_for", "setup", "file", "copy"} <= set(modules)

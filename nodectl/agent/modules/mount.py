@@ -41,7 +41,7 @@ _OPPOSITE = {"ro": "rw", "noexec": "exec", "nosuid": "suid", "nodev": "dev", "no
 def act(system: System, args: Args, check: bool) -> Outcome:
     """Plan from what is there now, do it, and look again."""
     plan, text = _plan(system, args)
-    values: Dict[str, Any] = {key: args[key] for key in ("path", "src", "fstype", "opts", "dump", "passno")}
+    values: Dict[str, Any] = {**{key: args[key] for key in ("path", "src", "fstype", "dump", "passno")}, "opts": _options(args)}
     outcome = Outcome(changed=bool(plan), msg="; ".join(plan), values=values, diff=_shown(system, args, text))
     if check or not plan:
         return outcome
@@ -104,7 +104,7 @@ def _plan(system: System, args: Args) -> Tuple[List[str], Optional[str]]:
 
 def _wanted_text(args: Args, old: str) -> str:
     if args["state"] in ("mounted", "present"):
-        options = args["opts"] if args["boot"] or "noauto" in args["opts"].split(",") else f"{args['opts']},noauto"
+        options = _options(args)
         return fstab.with_entry(old, fstab.Entry(args["src"], args["path"], args["fstype"], options, args["dump"], args["passno"]))
     if args["state"] in ("absent", "absent_from_fstab"):
         return fstab.without(old, args["path"], args["src"] or "")
@@ -123,6 +123,11 @@ def _to_mounted(system: System, args: Args, live: Optional[Mount], line_changes:
     if missing or line_changes:
         return [f"remount {path}" + (f" (it lacks {', '.join(missing)})" if missing else "")]
     return []
+
+
+def _options(args: Args) -> str:
+    """Those of the fstab line."""
+    return str(args["opts"] if args["boot"] or "noauto" in args["opts"].split(",") else f"{args['opts']},noauto")
 
 
 def missing_flags(opts: str, live: str) -> List[str]:

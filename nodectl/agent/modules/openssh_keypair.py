@@ -19,7 +19,7 @@ SPEC = Spec(
         "path": Param("path", "the private key; the public one has .pub behind it", required=True),
         "type": Param("str", "algorithm", default="rsa", choices=("rsa", "dsa", "rsa1", "ecdsa", "ed25519")),
         "size": Param("int", "bits; not given: 4096 (rsa), 256 (ecdsa)"),
-        "comment": Param("str", "comment of the public key; not given: ssh-keygen's"),
+        "comment": Param("str", "comment of the public key; not given: none"),
         "force": Param("bool", "make it anew even where one is there", default=False),
         "regenerate": Param(
             "str", "what happens to a key that is there", default="partial_idempotence",
@@ -95,10 +95,10 @@ def _wants_new(args: Args, state: State) -> bool:
     if state["there"]["kind"] == "absent" or args["force"] or args["regenerate"] == "always":
         return True
     key, how = state["key"], args["regenerate"]
-    if how == "never":
-        return False
     if key is None and how != "full_idempotence":
         raise Failed(f"{args['path']} cannot be read as a private key without a passphrase: force: true or regenerate: full_idempotence replaces it")
+    if how == "never":
+        return False
     if key is None or not _same(args, key):
         if how == "fail":
             raise Failed(f"{args['path']} is another key than wished, and regenerate is fail")
@@ -134,7 +134,7 @@ def _make(system: System, args: Args) -> None:
     """Beside the old key first: it is replaced only by a new one that is whole."""
     path, fresh = args["path"], f"{args['path']}.nodectl-new"
     size = args["size"] if args["size"] is not None else _SIZES.get(args["type"], 0)
-    words: List[str] = ["ssh-keygen", "-q", "-t", args["type"], "-N", "", "-f", fresh, *(["-C", args["comment"]] if args["comment"] is not None else [])]
+    words: List[str] = ["ssh-keygen", "-q", "-t", args["type"], "-N", "", "-f", fresh, "-C", args["comment"] or ""]
     try:
         done = system.run([*words, *(["-b", str(size)] if args["type"] != "ed25519" else [])], timeout=MAKE_SECONDS)
         if done.rc != 0:
@@ -152,5 +152,5 @@ def values(args: Args, state: State, change: Change) -> Dict[str, Any]:
     if args["state"] == "absent":
         return {}
     if state["key"] is None:
-        return dict(found, size=args["size"] if args["size"] is not None else _SIZES.get(args["type"], 0), comment=args["comment"])
+        return dict(found, size=args["size"] if args["size"] is not None else _SIZES.get(args["type"], 0), comment=args["comment"] or "")
     return dict(found, **state["key"], comment=_comment(state["public"]) or args["comment"] or "")

@@ -56,7 +56,7 @@ def act(system: System, args: Args, check: bool) -> Outcome:
     """The file first, then the kernel, then both read again."""
     name, present = args["name"], args["state"] == "present"
     wish = squeeze(args["value"]) if present else None
-    if ".." in name or (present and "\n" in args["value"]):
+    if not name.strip() or wish == "" or ".." in name or (present and "\n" in args["value"]):
         raise Failed(f"{name!r} with {args['value']!r} is no kernel parameter")
     old = (system.read(args["sysctl_file"]) or b"").decode("utf-8", "surrogateescape")
     new = with_value(old, name, args["value"].strip() if present else None)
