@@ -24,6 +24,7 @@ from nodectl.report.live import Output, console_for
 from nodectl.transport.channel import BecomeTarget, Channel, Limits, Ran, Target
 
 BOOK = "- hosts: all\n  gather_facts: false\n  tasks:\n    - command: echo one\n    - command: {}\n    - file: {{path: done, state: touch}}\n"
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Lines:
@@ -52,10 +53,20 @@ class Lines:
         self.closed.set()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", STOPS)
 def test_a_stop_closes_the_lines_before_anybody_waits_for_a_thread(tmp_path: Path, number: signal.Signals) -> None:
     """A pool of threads that is left waits for its threads, and those wait for nodes: seen in the verification, for as long as fio took."""
-    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    # Whatever started the tests: nohup ignores SIGHUP, and a job in the background SIGINT.
+    own = {one: signal.signal(one, signal.default_int_handler if one == signal.SIGINT else signal.SIG_DFL) for one in STOPS}
+    try:
+        _stopped(tmp_path, number)
+    finally:
+        for one, handler in own.items():
+            signal.signal(one, handler)
+
+
+def _stopped(tmp_path: Path, number: signal.Signals) -> None:
+    before = {one: signal.getsignal(one) for one in STOPS}
     lines = Lines()
 
     def wait_for_a_node() -> None:
