@@ -21,6 +21,7 @@ from nodectl.lab import faults, hosts, lifecycle, needs
 from nodectl.lab.plan import LAB_USER, LabPlan
 from nodectl.lab.problem import LabProblem
 from nodectl.lab.state import LabState, load
+from tests.case_counts import pytest_terminal_summary  # noqa: F401 - pytest calls it
 from tests.turns import turn
 
 TEST_LABS = Path(__file__).parent.parent / ".nodectl"
