@@ -21,7 +21,7 @@ QUICK = ("--suite", "quick")
 
 
 def test_healthy_hosts_are_proven_and_handed_off_and_the_second_run_changes_nothing(bare_lab: Lab, tmp_path: Path) -> None:
-    first = nodectl(tmp_path / "first", "bootstrap", str(bare_lab.hosts_yaml))
+    first = nodectl(tmp_path / "first", "bootstrap", str(bare_lab.hosts_yaml), *QUICK)
     assert first.code == 0, first.out
     assert all(count > 0 for count in first.changed().values())
     second = nodectl(tmp_path / "second", "bootstrap", str(bare_lab.hosts_yaml))

@@ -55,7 +55,8 @@ def act(system: System, args: Args, check: bool) -> Outcome:
                 f"not everything is in the object store after {values['waited']:g} s: {_said(left)}. The mount was left as it is; its cache holds the data. "
                 "Look at its journal for the reason, and do not stop it or remove its cache", **values,
             )
-        system.progress(f"waiting for uploads: {_said(left)}")
+        if left["count"]:
+            system.progress(f"waiting for uploads: {_said(left)}")
         system.sleep(args["interval"])
 
 
