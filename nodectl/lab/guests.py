@@ -15,7 +15,7 @@ from nodectl.lab.base import Base
 from nodectl.lab.guest_image import BOOT_TIMEOUT_S, SEED_BYTES, GuestImage, prepared, start_qemu
 from nodectl.lab.guest_qemu import COMMAND_LINE, FABRIC, INTERFACE, Files, Wire
 from nodectl.lab.hosts import greets
-from nodectl.lab.machine import marked, remove_tree, run, stop, until
+from nodectl.lab.machine import attempt, marked, remove_tree, run, stop, until
 from nodectl.lab.network import BRIDGE, bridge_namespace, within
 from nodectl.lab.plan import LAB_USER, REPO_PORT, SERVICES_OCTET, address
 from nodectl.lab.problem import LabProblem
@@ -26,6 +26,8 @@ Say = Callable[[str], None]
 # Resumed guests answered in 4 to 9 s on a machine of two cores; with eight other jobs on them it was a minute.
 RESUME_TIMEOUT_S = 240.0
 PLUG_TIMEOUT_S = 120.0
+# The tap devices are there milliseconds after the monitor; once, on busy cores, they were not yet.
+CARDS_TIMEOUT_S = 20.0
 # Stopping all units took 8 s on two cores, and 30 with other jobs on them; systemd itself kills a unit after 90.
 OFF_TIMEOUT_S = 150.0
 # An emulated sshd needs a second of its core for each connection: asked in haste, it only gets slower.
@@ -150,7 +152,10 @@ def boot(state: LabState, guest: LabHost, image: GuestImage, resume: bool = True
     command = guest_qemu.argv(own, guest.name, wire, fabric, resume, line)
     start_qemu(mark(state, guest.name), within(bridge_namespace(state)), own, command, own.folder / "qemu.log")
     plug = "".join(f"link set {one.tap} master {bridge}\nlink set {one.tap} up\n" for one, bridge in ((wire, BRIDGE), (fabric, FABRIC_BRIDGE)))
-    run(["ip", "-netns", bridge_namespace(state), "-batch", "-"], stdin=plug)
+    ip = ["ip", "-netns", bridge_namespace(state), "-batch", "-"]
+    # qemu answers on its monitor before it has made its cards.
+    if not until(lambda: attempt(ip, stdin=plug).returncode == 0, CARDS_TIMEOUT_S, 0.2):
+        run(ip, stdin=plug)
 
 
 def wake(state: LabState, guest: LabHost) -> None:
