@@ -83,6 +83,16 @@ def test_gpus_of_a_model_that_nobody_knows_are_held_against_the_fleet() -> None:
     assert "2: n1, n3; 1: n2" in seen.reasons("n2")
 
 
+@pytest.mark.parametrize(("kind", "check"), [("gpu", "pci.gpus"), ("hca", "pci.hcas")])
+def test_a_bus_that_lacks_what_the_others_have(kind: str, check: str) -> None:
+    """Nodes that all have none agree on nothing: the check is then not there, rather than a pass of 0 of 0."""
+    full, empty = bus(device(kind), device(kind, "0000:02:00.0")), bus(device(kind))
+    _, seen = judged(node("n1", pci=full), node("n2", pci=empty), node("n3", pci=full))
+    assert {name: seen.check(name, check).data["verdict"] for name in ("n1", "n2", "n3")} == {"n1": "pass", "n2": "fail", "n3": "pass"}
+    _, seen = judged(node("n1", pci=bus()), node("n2", pci=bus()))
+    assert check not in names(seen)
+
+
 def test_a_node_without_gpus_among_nodes_with_some() -> None:
     verdicts, seen = judged(node("n1", gpu=gpus(card())), node("n2"), node("n3", gpu=gpus(card())))
     assert verdicts == {"n1": "pass", "n2": "fail", "n3": "pass"}, seen.reasons("n1")
