@@ -8,7 +8,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +23,9 @@ DEFAULT_KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 
 # An agent answers in milliseconds; asking a person to confirm comes later, with the signature.
 AGENT_WAIT = 3.0
+
+# Logins in use ask for two of them (a key and a password, or a key and a code); a server that never has enough must not hold us.
+MOST_FACTORS = 4
 
 
 class Offer(NamedTuple):
@@ -41,48 +44,57 @@ class Login:
         self._tried: list[str] = []
         self._unusable: list[str] = []
         self._methods: list[str] = []
+        self._taken: set[bytes] = set()
 
     def authenticate(self, transport: Transport) -> None:
         """Raises Unreachable("auth") with everything that was offered."""
         try:
-            if not any(self._try_key(transport, offer) for offer in self._offers()) and not self._try_password(transport):
-                raise self._refused()
+            for _ in range(MOST_FACTORS):
+                further = self._next_factor(transport)
+                if further is None:
+                    break
+                if not further:
+                    return
+                self._methods = list(further)
+            raise self._refused()
         finally:
             if self._agent:
                 self._agent.close()
 
-    def _try_key(self, transport: Transport, offer: Offer) -> bool:
-        if self._methods and "publickey" not in self._methods:
-            return False
-        self._tried.append(f"{offer.name} ({offer.key.get_name()} {offer.key.fingerprint})")
-        try:
-            further = transport.auth_publickey(self._hop.user, offer.key)
-        except BadAuthenticationType as error:
-            self._methods = list(error.allowed_types)
-            return False
-        except (SSHException, EOFError) as error:
-            self._hung_up(transport, error)
-            return False
-        return not further or self._second_factor(transport, further)
-
-    def _second_factor(self, transport: Transport, methods: list[str]) -> bool:
-        self._methods = list(methods)
+    def _next_factor(self, transport: Transport) -> list[str] | None:
+        """The methods of which the server still wants one: [] = logged in. None = it took nothing of what we have."""
+        for offer in self._offers():
+            further = self._try_key(transport, offer)
+            if further is not None:
+                return further
         return self._try_password(transport)
 
-    def _try_password(self, transport: Transport) -> bool:
+    def _try_key(self, transport: Transport, offer: Offer) -> list[str] | None:
+        # A server that wants two keys takes the first one once.
+        if (self._methods and "publickey" not in self._methods) or offer.key.asbytes() in self._taken:
+            return None
+        self._tried.append(f"{offer.name} ({offer.key.get_name()} {offer.key.fingerprint})")
+        further = self._asked(transport, lambda: transport.auth_publickey(self._hop.user, offer.key))
+        if further is not None:
+            self._taken.add(offer.key.asbytes())
+        return further
+
+    def _try_password(self, transport: Transport) -> list[str] | None:
         password = self._hop.password
         if password is None or "password" in self._tried:
-            return False
+            return None
         self._tried.append("password")
+        return self._asked(transport, lambda: transport.auth_password(self._hop.user, password.reveal()))
+
+    def _asked(self, transport: Transport, offer: Callable[[], list[str]]) -> list[str] | None:
+        """What the server wants beside this, or None where it refused it."""
         try:
-            transport.auth_password(self._hop.user, password.reveal())
+            return offer()
         except BadAuthenticationType as error:
             self._methods = list(error.allowed_types)
-            return False
         except (SSHException, EOFError) as error:
             self._hung_up(transport, error)
-            return False
-        return True
+        return None
 
     def _hung_up(self, transport: Transport, error: Exception) -> None:
         """A refused key is no error yet; a connection that is gone is."""

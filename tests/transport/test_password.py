@@ -96,6 +96,8 @@ LOGINS = {
     "password": (["password"], False, ["password"]),
     "keyboard-interactive": (["keyboard-interactive"], False, ["asked", "keyboard-interactive"]),
     "key, then password": (["publickey", "password"], True, ["publickey", "password"]),
+    "password, then key": (["password", "publickey"], True, ["publickey", "password", "publickey"]),
+    "key, then the password where it is asked for": (["publickey", "keyboard-interactive"], True, ["publickey", "asked", "keyboard-interactive"]),
 }
 
 
@@ -114,6 +116,8 @@ def test_logins_that_succeed(tmp_path: Path, methods: list[str], with_key: bool,
 REFUSED = {
     "wrong password": (["password"], "wrong", False, "offered: password"),
     "key alone is not enough": (["publickey", "password"], None, True, "the server takes: password"),
+    "password alone is not enough": (["password", "publickey"], PASSWORD, False, "the server takes: publickey"),
+    "one key is not two": (["publickey", "publickey"], None, True, "the server takes: publickey"),
     "second factor wrong": (["publickey", "password"], "wrong", True, "password"),
 }
 
