@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from nodectl.transport.channel import Target, Unreachable
+from nodectl.transport.dial import Over
+from nodectl.transport.gate import Gates
 from nodectl.transport.pool import Pool
+from nodectl.transport.route import Router
+from nodectl.transport.ssh import Dialer, Link
 from nodectl.wire.step import Step
 from tests.transport.sshd import Sshd, free_port, make_key, running
 
@@ -48,6 +53,25 @@ def test_through_two_hops(chain: Chain, pool: Pool) -> None:
     assert pool.channel(chain.target(chain.jump)).submit(Step(1, "flood", {"bytes": 3_000_000})).result(10).failed is False
     assert f"Accepted publickey for {ME}" in chain.first.log
     assert f"Accepted publickey for {ME}" in chain.second.log
+
+
+def test_forty_nodes_behind_a_bastion_that_lets_few_in_at_once(chain: Chain, tmp_path: Path) -> None:
+    """D04: from the sixth handshake on this bastion drops all, and says nothing. Logins only: what comes after them is the same for one and for forty."""
+    gates = Gates()
+    with running(tmp_path / "narrow", "MaxStartups 5:100:5\n", key=chain.node.key) as narrow:
+        known = tmp_path / "known_hosts"
+        known.write_text(chain.node.known_hosts.read_text() + narrow.known_hosts.read_text())
+        target = chain.target(f"{ME}@127.0.0.1:{narrow.port}", userknownhostsfile=str(known))
+
+        def login(number: int) -> Link:
+            return Dialer(Router().route(replace(target, host=f"n{number}")), gates, 30.0, print, Over()).dial()
+
+        with ThreadPoolExecutor(40) as threads:
+            links = list(threads.map(login, range(40)))
+        assert [link.alive for link in links] == [True] * 40
+        assert narrow.log.count("Accepted publickey") == 40
+        for link in links:
+            link.close()
 
 
 def test_aliases_of_hops_are_looked_up(chain: Chain, pool: Pool, tmp_path: Path) -> None:
