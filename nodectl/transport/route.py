@@ -80,19 +80,22 @@ class Router:
             return ()
         hops: tuple[Hop, ...] = ()
         for index, spec in enumerate(specs):
-            name, hop, own = self._jump(spec, config, target)
+            # Only the first hop is reached directly, so only its own ProxyJump or ProxyCommand counts, as in ssh.
+            name, hop, own = self._jump(spec, config, target, direct=index == 0)
             if name in seen[1:]:
                 return ()  # `Host *` with ProxyJump bastion names the bastion for itself too
-            if index == 0 and own and len(seen) < MAX_HOPS:
-                # Only the first hop is reached directly, so only its own ProxyJump counts, as in ssh.
+            if own and len(seen) < MAX_HOPS:
                 hops = self._jumps(own, config, target, (*seen, name))
             hops += (hop,)
         if len(hops) > MAX_HOPS:
             raise Unreachable("config", f"{target.host}: ProxyJump goes over more than {MAX_HOPS} hosts: {text}", "is there a loop in ~/.ssh/config?")
         return hops
 
-    def _jump(self, spec: str, config: UserConfig, target: Target) -> tuple[str, Hop, str]:
-        """(name, hop, its own ProxyJump). Port and user: from the spec, else the hop's own config, else 22 and the local user; never the node's."""
+    def _jump(self, spec: str, config: UserConfig, target: Target, direct: bool) -> tuple[str, Hop, str]:
+        """(name, hop, its own ProxyJump where it is reached ``direct``).
+
+        Port and user: from the spec, else the hop's own config, else 22 and the local user; never the node's.
+        """
         match = _SPEC.match(spec)
         if not match:
             raise Unreachable("config", f"{target.host}: '{spec}' in ProxyJump is not [user@]host[:port]", "change ProxyJump")
@@ -104,8 +107,10 @@ class Router:
         keys = tuple(_identities(found)) or ((target.key_file,) if target.key_file else ())
         extra = [Path(path).expanduser() for path in paths(target.options.get("userknownhostsfile", ""))]
         options = {**found, **{key: value for key, value in target.options.items() if key == "stricthostkeychecking"}}
-        hop = self._hop(spec, str(found.get("hostname") or name), port, user, keys, found.get("identitiesonly") == "yes", None, options, "", extra)
-        return name, hop, str(found.get("proxyjump") or "")
+        address, own = str(found.get("hostname") or name), str(found.get("proxyjump") or "") if direct else ""
+        proxy = _expand(str(found.get("proxycommand") or ""), address, port, user) if direct and not own else ""
+        hop = self._hop(spec, address, port, user, keys, found.get("identitiesonly") == "yes", None, options, proxy, extra)
+        return name, hop, own
 
     def _hop(
         self, name: str, address: str, port: int, user: str, keys: tuple[str, ...], only: bool, password: Secret | None,

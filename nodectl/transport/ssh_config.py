@@ -21,7 +21,12 @@ MAX_DEPTH = 16
 
 _INCLUDE = re.compile(r"^\s*include\s*[=\s]\s*(.+?)\s*$", re.IGNORECASE)
 _FINAL_ALL = re.compile(r"^\s*match\s+final\s+all\s*$", re.IGNORECASE)
+_PROXY = re.compile(r"^\s*proxycommand\b", re.IGNORECASE)
 _BLOCK = re.compile(r"^\s*(host|match)\b", re.IGNORECASE)
+
+
+# Stands for % in a ProxyCommand until the inventory's port and user are known: paramiko would put the file's own in at once.
+_PERCENT = "\x00"
 
 
 class UserConfig:
@@ -34,11 +39,13 @@ class UserConfig:
                 self._load(file)
 
     def lookup(self, alias: str) -> Mapping[str, Any]:
-        """Options for ``alias``, keys in lower case; ``identityfile`` is a list, everything else text."""
+        """Options for ``alias``, keys in lower case; ``identityfile`` is a list, everything else text. A ``proxycommand`` has its % signs still."""
         try:
-            found: Mapping[str, Any] = self._config.lookup(alias)
+            found = dict(self._config.lookup(alias))
         except (ConfigParseError, CouldNotCanonicalize, KeyError) as error:
             raise Unreachable("config", f"~/.ssh/config cannot be applied to {alias}: {type(error).__name__} {error}", _HINT) from None
+        if "proxycommand" in found:
+            found["proxycommand"] = str(found["proxycommand"]).replace(_PERCENT, "%")
         return found
 
     def _load(self, file: Path) -> None:
@@ -83,7 +90,7 @@ def _lines(file: Path, folder: Path, depth: int) -> Iterator[tuple[str, str]]:
         if _BLOCK.match(line):
             block = line
             _refuse_unknown_match(line, f"{file}:{number}")
-        yield f"{file}:{number}", line
+        yield f"{file}:{number}", line.replace("%", _PERCENT) if _PROXY.match(line) else line
 
 
 def _refuse_unknown_match(line: str, place: str) -> None:

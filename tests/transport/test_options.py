@@ -168,3 +168,17 @@ def test_same_answers_as_ssh(config: Path, alias: str) -> None:
 def test_a_node_is_called_so_that_the_port_can_be_told_from_the_address(address: str, text: str) -> None:
     target = Target("n1", address, 2222, "ops", options={"configfile": "/dev/null"})
     assert str(Router().route(target)[-1]) == text
+
+
+def test_a_proxy_command_of_the_file_gets_the_port_and_user_of_the_inventory(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("Host n1\n  HostName 10.0.0.1\n  Port 23\n  User filed\n  ProxyCommand=relay %h %p %r 100%%\n")
+    target = Target("n1", "n1", 2222, "ops", options={"configfile": str(config)})
+    assert Router().route(target)[-1].proxy_command == "relay 10.0.0.1 2222 ops 100%"
+
+
+def test_the_first_hop_is_reached_by_its_own_proxy_command_and_no_other(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("Host edge\n  User jumper\n  ProxyCommand relay %h %p %r\nHost inner\n  ProxyCommand never\n")
+    first, second, node = Router().route(Target("n1", "10.0.0.1", 22, "ops", options={"configfile": str(config), "proxyjump": "edge:2200,inner"}))
+    assert (first.proxy_command, second.proxy_command, node.proxy_command) == ("relay edge 2200 jumper", "", "")
