@@ -58,7 +58,7 @@ class Router:
         except BadOption as error:
             raise Unreachable("config", f"{target.host}: {error}", "change ansible_ssh_common_args") from None
         config = UserConfig(_files(target.options))
-        found = config.lookup(target.address)
+        found = config.lookup(target.address, target.user)
         options = {**found, **target.options}
         node = self._node(target, found, options)
         jumps = self._jumps(str(options.get("proxyjump") or ""), config, target, (target.address,))
@@ -100,7 +100,7 @@ class Router:
         if not match:
             raise Unreachable("config", f"{target.host}: '{spec}' in ProxyJump is not [user@]host[:port]", "change ProxyJump")
         name = match["six"] or match["host"]
-        found = config.lookup(name)
+        found = config.lookup(name, match["user"] or "")
         port = int(match["port"]) if match["port"] else _port(found.get("port"), spec)
         user = match["user"] or str(found.get("user") or getpass.getuser())
         # ssh gives -i and UserKnownHostsFile to the last hop only; one inventory key and file for all of them is what people mean.

@@ -21,6 +21,7 @@ MAX_DEPTH = 16
 
 _INCLUDE = re.compile(r"^\s*include\s*[=\s]\s*(.+?)\s*$", re.IGNORECASE)
 _FINAL_ALL = re.compile(r"^\s*match\s+final\s+all\s*$", re.IGNORECASE)
+_MATCH_USER = re.compile(r"^\s*match\b.*\buser\b", re.IGNORECASE)
 _PROXY = re.compile(r"^\s*proxycommand\b", re.IGNORECASE)
 _BLOCK = re.compile(r"^\s*(host|match)\b", re.IGNORECASE)
 
@@ -34,24 +35,38 @@ class UserConfig:
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._config = SSHConfig()
+        self._lines: list[str] = []
         for file in files:
             if file.is_file():
                 self._load(file)
 
-    def lookup(self, alias: str) -> Mapping[str, Any]:
-        """Options for ``alias``, keys in lower case; ``identityfile`` is a list, everything else text. A ``proxycommand`` has its % signs still."""
+    def lookup(self, alias: str, user: str = "") -> Mapping[str, Any]:
+        """Options for ``alias``, keys in lower case; ``identityfile`` is a list, everything else text. A ``proxycommand`` has its % signs still.
+
+        ``user``: who is to log in whatever the files say, for `Match user`.
+        """
         try:
-            found = dict(self._config.lookup(alias))
+            found = dict(self._seen_by(user).lookup(alias))
         except (ConfigParseError, CouldNotCanonicalize, KeyError) as error:
             raise Unreachable("config", f"~/.ssh/config cannot be applied to {alias}: {type(error).__name__} {error}", _HINT) from None
         if "proxycommand" in found:
             found["proxycommand"] = str(found["proxycommand"]).replace(_PERCENT, "%")
         return found
 
+    def _seen_by(self, user: str) -> SSHConfig:
+        """The files with that user already settled: the first value of an option counts, and `Match user` looks at it."""
+        if not user or not any(_MATCH_USER.match(line) for line in self._lines):
+            return self._config
+        config = SSHConfig()
+        config.parse([f"User {user}", *self._lines])
+        return config
+
     def _load(self, file: Path) -> None:
         lines = list(_lines(file, file.parent, 0))
         try:
             self._config.parse(text for _, text in lines)
+            # Each file begins outside of the block that the one before ended with.
+            self._lines += ["Host *", *(text for _, text in lines)]
         except ConfigParseError as error:
             place = next((where for where, text in lines if _breaks(text)), str(file))
             raise Unreachable("config", f"{place}: {error}", _HINT) from None

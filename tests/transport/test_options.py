@@ -182,3 +182,21 @@ def test_the_first_hop_is_reached_by_its_own_proxy_command_and_no_other(tmp_path
     config.write_text("Host edge\n  User jumper\n  ProxyCommand relay %h %p %r\nHost inner\n  ProxyCommand never\n")
     first, second, node = Router().route(Target("n1", "10.0.0.1", 22, "ops", options={"configfile": str(config), "proxyjump": "edge:2200,inner"}))
     assert (first.proxy_command, second.proxy_command, node.proxy_command) == ("relay edge 2200 jumper", "", "")
+
+
+@pytest.mark.parametrize(("user", "port"), [("ops", 2201), ("other", 22), ("", 2300)])
+def test_match_user_is_about_who_logs_in(tmp_path: Path, user: str, port: int) -> None:
+    """`ssh -l USER -G` is the oracle; without a user the file's own counts."""
+    config = tmp_path / "config"
+    config.write_text("Host n1\n  User filed\nMatch user ops\n  Port 2201\nMatch user filed\n  Port 2300\n")
+    node = Router().route(Target("n1", "n1", 22, user, options={"configfile": str(config)}))[-1]
+    shown = subprocess.run(["ssh", "-G", "-F", str(config), *(["-l", user] if user else []), "n1"], capture_output=True, text=True, check=True).stdout
+    assert (node.user, node.port) == (user or "filed", port)
+    assert f"\nport {port}\n" in shown
+
+
+def test_match_user_of_a_hop_is_the_hops(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("Match host edge user jumper\n  Port 2200\n")
+    hops = [Router().route(Target("n1", "10.0.0.1", 22, "ops", options={"configfile": str(config), "proxyjump": spec}))[0] for spec in ("jumper@edge", "ops@edge")]
+    assert [hop.port for hop in hops] == [2200, 22]
