@@ -27,7 +27,12 @@ def stages(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage
 @pytest.fixture(scope="package")
 def first(stages: Stages) -> dict[str, Trial]:
     """The first runs of each stage, in their order, as talkative as can be. (A stage that failed is its own test's to tell.)"""
-    return {stage: Trial(stages(stage, "--check", "--diff", "-vv"), stages(stage, "--diff", "-vv"), stages(stage)) for stage in STAGES}
+    return {stage: _tried(stages, stage) for stage in STAGES}
+
+
+def _tried(stages: Stages, stage: str) -> Trial:
+    check, before = stages(stage, "--check", "--diff", "-vv"), stages.settings()
+    return Trial(check, stages(stage, "--diff", "-vv"), stages(stage), before)
 
 
 @pytest.fixture

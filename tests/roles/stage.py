@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -64,6 +65,7 @@ class Trial(NamedTuple):
     check: Played
     real: Played
     again: Played
+    before: str  # the host's settings before the real run
 
 
 class Stages:
@@ -138,6 +140,11 @@ class Stages:
         """Names, modes, owners and contents of everything below the folders, as text that can be compared."""
         places = " ".join(folders)
         return self.shell(f"find {places} -printf '%p %y %m %U %G %l\\n' | sort; find {places} -type f -exec sha256sum {{}} + | sort")
+
+    def settings(self) -> str:
+        """All that settings are made of, as text that can be compared; without what changes by itself or by any package."""
+        kept = [line for line in self.tree("/etc", "/usr/share/pam-configs").splitlines() if not re.search(r" ?/etc/(ld\.so\.cache|passwd-|shadow-|subuid-|subgid-|group-?|gshadow-?)( |$)", line)]
+        return "\n".join([*kept, self.inside("sshd", "-T"), self.shell("find /proc/sys/net/ipv4/conf /proc/sys/net/ipv6/conf -type f -perm -200 | sort | xargs grep -H . 2>/dev/null || true")])
 
     def _argv(self, stage: str, words: tuple[str, ...], hosts: str, inventory: Path | None, variables: dict[str, Any]) -> tuple[list[str], Path]:
         run = self.folder / f"run{next(self._count)}"

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
 
-from nodectl.diagnostics.model import Collector
-from nodectl.lang.load import load_vars_file
-from nodectl.shipped import shipped
 from nodectl.wire.outcome import Outcome
-from tests.roles.stage import Stages, until
+from tests.roles.stage import Stages, Trial, until
 
 pytestmark = pytest.mark.lab
 FOLDERS = ("/etc/ssh", "/etc/systemd", "/var/lib/nodectl", "/run/systemd/transient")
-DEFAULTS: dict[str, Any] = load_vars_file(shipped("roles") / "hardening" / "defaults" / "main.yml", Collector())["hardening_sshd"]
 DROP_INS = "/etc/ssh/sshd_config.d"
 OURS = f"{DROP_INS}/00-nodectl.conf"
 # Passes every check that can be made without trying: only a fresh login shows that nobody's key is found any more.
@@ -24,6 +21,7 @@ NO_KEYS = {"AuthorizedKeysFile": "/nonexistent"}
 @pytest.fixture
 def hardened(provisioned: Stages) -> Stages:
     """The host with the role's defaults in force and nothing pending, whatever the test before left."""
+    proven(provisioned)
     provisioned.shell(f"find {DROP_INS} -type f ! -name 00-nodectl.conf -delete; mkdir -p /var/lib/nodectl /run/systemd/transient")
     done = apply(provisioned)
     assert not done.failed, done.msg
@@ -32,10 +30,17 @@ def hardened(provisioned: Stages) -> Stages:
     return provisioned
 
 
+@cache
+def proven(stages: Stages) -> dict[str, str]:
+    """The settings that the role's first run has left in force."""
+    lines = stages.shell(f"grep -v '^#' {OURS}").splitlines()
+    return {line.partition(" ")[0]: line.partition(" ")[2] for line in lines}
+
+
 def apply(stages: Stages, check: bool = False, revert_after: int = 600, **extra: Any) -> Outcome:
     """The node's half alone, with the role's own settings: applied and, until somebody confirms, pending."""
     login = {"login_user": "ops", "login_address": "10.77.0.1"}
-    return stages.do("sshd_dropin", check, settings={**DEFAULTS, **extra}, revert_after=revert_after, **login)
+    return stages.do("sshd_dropin", check, settings={**proven(stages), **extra}, revert_after=revert_after, **login)
 
 
 def settle(stages: Stages) -> None:
@@ -63,7 +68,7 @@ def test_the_defaults_are_effective_and_nothing_is_left_pending(hardened: Stages
 @pytest.mark.parametrize(
     ("extra", "reason"),
     [
-        ({"AllowGroups": "nobodyhere"}, "leaves out ops (groups ops)"),
+        ({"AllowGroups": "nobodyhere"}, "leaves out ops (groups ops ssh-users)"),
         ({"AllowUsers": ["root", "alice"]}, "leaves out ops"),
         ({"DenyGroups": "o*"}, "denygroups names ops"),
         ({"UsePAM": "no"}, "without PAM sshd refuses such accounts"),
@@ -91,7 +96,7 @@ def test_what_would_break_is_refused_before_anything_is_written(hardened: Stages
 def test_a_refusal_reaches_the_person(hardened: Stages) -> None:
     done = hardened("hardening", hardening_sshd_extra={"AllowGroups": "nobodyhere"})
     assert done.code == 2
-    assert "this would lock out ops, nothing was changed: allowgroups nobodyhere leaves out ops (groups ops)" in done.out
+    assert "this would lock out ops, nothing was changed: allowgroups nobodyhere leaves out ops (groups ops ssh-users)" in done.out
 
 
 @pytest.mark.parametrize(
@@ -203,7 +208,7 @@ def test_a_run_after_a_dead_controller_confirms_what_it_proves(hardened: Stages)
     assert apply(hardened, MaxAuthTries=5).values["pending"]
     done = hardened("hardening", hardening_sshd_extra={"MaxAuthTries": 5})
     assert (done.code, done.changed) == (0, set()), done.out
-    assert hardened.shell("ls -A /var/lib/nodectl") == ""
+    assert hardened.shell("ls -d /var/lib/nodectl/*-revert 2>/dev/null || true") == ""
     assert seen(hardened, "MaxAuthTries") == "5"
 
 
@@ -241,3 +246,19 @@ def test_root_is_not_locked_out(hardened: Stages) -> None:
     assert tree(hardened) == before
     allowed = hardened("hardening", ansible_user="root", hardening_sshd_extra={"PermitRootLogin": "prohibit-password"})
     assert allowed.code == 0, allowed.out
+
+
+def test_revert_gives_back_what_was_there_before_the_first_run(hardened: Stages, first: dict[str, Trial]) -> None:
+    """Last of all, because it takes the profile away."""
+    foretold, done = hardened("hardening", "--check", "--tags", "revert"), hardened("hardening", "--tags", "revert")
+    assert (foretold.code, done.code) == (0, 0), foretold.out + done.out
+    assert foretold.changed == done.changed
+    # What else is there now has come with packages that ours needed, which stay.
+    before, after = first["hardening"].before.splitlines(), hardened.settings().splitlines()
+    assert sorted(set(before) - set(after)) == []
+    assert [line for line in after if "nodectl" in line and line not in before] == []
+    assert hardened.shell("getent group ssh-users sugroup || true") == ""
+    assert "inet nodectl" not in hardened.shell("nft list tables 2>/dev/null || true")
+    assert hardened.as_user("id -un") == "ops\n"
+    again = hardened("hardening", "--tags", "revert")
+    assert (again.code, again.changed) == (0, set()), again.out

@@ -7,6 +7,7 @@ as they were and forgets them. What is remembered lies in a folder that only roo
 from __future__ import annotations
 
 import base64
+import glob
 import grp
 import json
 import os
@@ -23,6 +24,8 @@ FOLDER = "/var/lib/nodectl/restore"
 UNIT_SECONDS = 60.0
 # Removing a package runs its scripts; a dozen of them took 20 s on busy cores.
 PACKAGE_SECONDS = 600.0
+# What systemctl is-enabled prints where there is no unit of that name, in older and newer versions.
+_NO_UNIT = ("", "not-found")
 # Packages go first, because their scripts change files and units; units come last, because they read files.
 KINDS = ("packages", "paths", "groups", "sysctl", "units")
 
@@ -130,7 +133,8 @@ def _file_now(system: System, path: str) -> Any:
 
 
 def _files_back(system: System, olds: Mapping[str, Any]) -> None:
-    for path, old in olds.items():
+    # What lies in a folder goes before the folder does.
+    for path, old in sorted(olds.items(), reverse=True):
         if old is not None and old.get("folder"):
             os.makedirs(path, exist_ok=True)
             os.chown(path, old["uid"], old["gid"])
@@ -175,9 +179,18 @@ def _units_back(system: System, olds: Mapping[str, Any]) -> None:
         now = _units_now(system, [unit])[unit]
         if now["enabled"] == "masked" != old["enabled"]:
             system.run(["systemctl", "unmask", unit], timeout=UNIT_SECONDS)
+        if old["enabled"] in _NO_UNIT:
+            _unit_gone(system, unit)
         for ask in ("enabled", "active"):
             if old[ask] in verbs and old[ask] != now[ask]:
                 system.run(["systemctl", verbs[old[ask]], unit], timeout=UNIT_SECONDS)
+
+
+def _unit_gone(system: System, unit: str) -> None:
+    """Its file may be gone already: then systemctl knows nothing of the links that start it at boot."""
+    system.run(["systemctl", "stop", unit], timeout=UNIT_SECONDS)
+    for link in glob.glob(f"/etc/systemd/system/*.wants/{glob.escape(unit)}"):
+        os.unlink(link)
 
 
 def _groups_now(system: System, groups: List[str]) -> Dict[str, Any]:

@@ -35,6 +35,7 @@ SPEC = Spec(
         "revert_after": Param("int", "Seconds until the node restores the old file unless the login was confirmed.", default=60),
         "login_user": Param("str", "The account that must still be able to log in; nodectl fills in the account of this run.", default=""),
         "login_address": Param("str", "The address that account comes from; nodectl fills it in.", default=""),
+        "login_groups": Param("list", "Groups that it is about to be made a member of: a rehearsal asks before it is one.", default=[], elements="str"),
         "login_server": Param("str", "Address and port of this node that the login came to; nodectl fills them in.", default=""),
     },
     returns={
@@ -128,7 +129,7 @@ def _against(system: System, args: Args, state: State) -> str:
         return f"written, but not effective: {wrong}; look for these keywords before the Include line of {MAIN} and in Match blocks"
     if wrong:
         return f"another setting wins, nothing was changed: {wrong}; look for it before the Include line of {MAIN} and in Match blocks"
-    reason = _lockout(system, args["login_user"], found) if args["login_user"] else ""
+    reason = _lockout(system, args, found) if args["login_user"] else ""
     return f"this would lock out {args['login_user']}, nothing was changed: {reason}" if reason else ""
 
 
@@ -161,13 +162,14 @@ def _plain(text: str, stage: str) -> str:
     return " ".join(text.replace(stage, "/etc/ssh").split())
 
 
-def _lockout(system: System, user: str, found: State) -> str:
+def _lockout(system: System, args: Args, found: State) -> str:
+    user = args["login_user"]
     try:
         entry = pwd.getpwnam(user)
     except KeyError:
         return "there is no such account here, but this run logs in as it"
     groups = [name for name in map(_group, os.getgrouplist(user, entry.pw_gid)) if name]
-    return lockout(found, user, groups, entry.pw_uid, _locked(system, user))
+    return lockout(found, user, [*groups, *args["login_groups"]], entry.pw_uid, _locked(system, user))
 
 
 def _group(gid: int) -> str:
