@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.lab_group import lab_at
+from bench.marked import written
 from nodectl.lab import lifecycle
 from nodectl.lab.plan import LabPlan
 from nodectl.shipped import shipped
@@ -96,11 +97,6 @@ def table(runs: list[Clean]) -> list[str]:
     return lines
 
 
-def write(lines: list[str]) -> None:
-    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-    PAGE.write_text(before + BEGIN + "\n".join(lines) + "\n" + END + rest.partition(END)[2])
-
-
 def show(run: Clean, number: int) -> None:
     print(f"{number:3}  {run.suite:10} {run.seconds:6.1f} s  {run.checks:4} checks  exit {run.code}  {'all pass' if not run.alarms else ''}", flush=True)
     for alarm in run.alarms:
@@ -123,7 +119,7 @@ def main() -> int:
     said = Counter(alarm.split(":")[0].split()[-1] for run in runs for alarm in run.alarms)
     print("what cried:", dict(said) or "nothing")
     if given.write:
-        write(table(runs))
+        PAGE.write_text(written(PAGE.read_text("utf-8"), BEGIN, END, "\n".join(table(runs)) + "\n"), "utf-8")
     late = [run for run in runs if run.suite == "quick" and run.seconds > QUICK_S]
     return 1 if late or any(run.alarms for run in runs) else 0
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.lab_group import lab_at
+from bench.marked import written
 from nodectl.lab import hosts, lifecycle
 from nodectl.lab.plan import LAB_USER
 from nodectl.lab.state import LabState
@@ -29,7 +30,7 @@ BEGIN, END = "<!-- bench/hardening.py -->\n", "<!-- end of bench/hardening.py --
 PAGE = Path(__file__).parents[1] / "docs" / "hardening.md"
 # apt over a slow line, and lynis on a busy machine: ten times what they take here.
 BOUND_S = 900.0
-# As many as a job start from one controller makes at once on a rack of eight nodes with five steps each.
+# At so many sshd's stock MaxStartups refused 11 (rule sshd-fan-in of the role).
 LOGINS = 40
 # What is ours and runs as a service of its own on a hardened node.
 UNIT = "nodectl-aide.service"
@@ -141,11 +142,6 @@ def measure(state: LabState, host: str) -> list[str]:
     return ["| yardstick | first day | hardened | goal |", "| --- | --- | --- | --- |", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
-def write(lines: list[str]) -> None:
-    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-    PAGE.write_text(before + BEGIN + "\n".join(lines) + "\n" + END + rest.partition(END)[2], "utf-8")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description="What scanners say before and after the role hardening.")
     parser.add_argument("--lab", type=Path, required=True, help="folder of a lab that is up; the host is put back to its first day before and after")
@@ -159,7 +155,7 @@ def main() -> int:
         lifecycle.reset(state, (chosen.host,))
     print("\n".join(lines))
     if chosen.write:
-        write(lines)
+        PAGE.write_text(written(PAGE.read_text("utf-8"), BEGIN, END, "\n".join(lines) + "\n"), "utf-8")
     return 0
 
 

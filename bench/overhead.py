@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.lab_group import connected, lab_at
+from bench.marked import written
 from nodectl.verify.group.gang import Member, rank_env, workload_source
 from nodectl.verify.judging.formulas import bandwidth
 from nodectl.verify.parse.workload import records
@@ -142,8 +143,7 @@ def main() -> int:
     text = table(found, len(hosts), asked.blocks)
     print(text, end="")
     if asked.write:
-        before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}{text}{END}{rest.partition(END)[2]}", "utf-8")
+        PAGE.write_text(written(PAGE.read_text("utf-8"), BEGIN, END, text), "utf-8")
     return 0 if all(row.share >= LEAST for row in found) else 1
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.lab_group import lab_at, shaped, target_of
+from bench.marked import written
 from nodectl.lab.plan import TORCH_PYTHON
 from nodectl.lab.state import LabState
 from nodectl.transport.channel import BecomeTarget, Limits
@@ -135,12 +136,6 @@ def table(found: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def written(text: str, page: str) -> str:
-    """``page`` with ``text`` between the marks."""
-    before, _, rest = page.partition(BEGIN)
-    return f"{before}{BEGIN}{text}{END}{rest.partition(END)[2]}"
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--lab", type=Path, required=True)
@@ -155,7 +150,7 @@ def main() -> int:
             print(table([row]).splitlines()[-1], file=sys.stderr)
     print(table(found), end="")
     if asked.write:
-        PAGE.write_text(written(table(found), PAGE.read_text("utf-8")), "utf-8")
+        PAGE.write_text(written(PAGE.read_text("utf-8"), BEGIN, END, table(found)), "utf-8")
     return 0 if all(row.good for row in found) else 1
 
 

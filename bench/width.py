@@ -17,6 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.marked import written
 from nodectl.lab import lifecycle
 from nodectl.lab.plan import LabPlan
 from nodectl.shipped import shipped
@@ -80,11 +81,6 @@ def table(found: list[Width]) -> list[str]:
     return lines
 
 
-def write(lines: list[str]) -> None:
-    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-    PAGE.write_text(before + BEGIN + "\n".join(lines) + "\n" + END + rest.partition(END)[2])
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--widths", default="4,8,12", help="numbers of hosts, with commas between")
@@ -96,7 +92,7 @@ def main() -> int:
         print(f"{hosts} hosts: {found[-1].seconds:.1f} s, {found[-1].per_node:.2f} s per node", flush=True)
     print("\n" + "\n".join(table(found)))
     if given.write:
-        write(table(found))
+        PAGE.write_text(written(PAGE.read_text("utf-8"), BEGIN, END, "\n".join(table(found)) + "\n"), "utf-8")
     return 0 if found[-1].per_node <= MOST * found[0].per_node else 1
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bench import overhead, truth_network
+from bench.marked import written
 from bench.overhead import Pair, paired
 from bench.truth_network import Row, only
 
@@ -50,7 +51,7 @@ def test_only_what_is_too_small_is_tried_again(shares: tuple[float | None, ...],
 
 def test_the_page_keeps_everything_but_the_table() -> None:
     page = f"before\n{truth_network.BEGIN}old\n{truth_network.END}after\n"
-    assert truth_network.written("new\n", page) == f"before\n{truth_network.BEGIN}new\n{truth_network.END}after\n"
+    assert written(page, truth_network.BEGIN, truth_network.END, "new\n") == f"before\n{truth_network.BEGIN}new\n{truth_network.END}after\n"
 
 
 @pytest.mark.parametrize("step", ["pairs", "all_reduce"])
