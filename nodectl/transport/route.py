@@ -71,7 +71,7 @@ class Router:
         only = bool(target.key_file) or options.get("identitiesonly") == "yes"
         address = str(options.get("hostname") or target.address)
         user = target.user or str(options.get("user") or getpass.getuser())
-        proxy = "" if options.get("proxyjump") else _expand(str(options.get("proxycommand") or ""), address, port, user)
+        proxy = _proxy_command(options, address, port, user)
         return self._hop(target.host, address, port, user, keys, only, target.password, options, proxy, ())
 
     def _jumps(self, text: str, config: UserConfig, target: Target, seen: tuple[str, ...]) -> tuple[Hop, ...]:
@@ -107,10 +107,10 @@ class Router:
         keys = tuple(_identities(found)) or ((target.key_file,) if target.key_file else ())
         extra = [Path(path).expanduser() for path in paths(target.options.get("userknownhostsfile", ""))]
         options = {**found, **{key: value for key, value in target.options.items() if key == "stricthostkeychecking"}}
-        address, own = str(found.get("hostname") or name), str(found.get("proxyjump") or "") if direct else ""
-        proxy = _expand(str(found.get("proxycommand") or ""), address, port, user) if direct and not own else ""
+        address = str(found.get("hostname") or name)
+        proxy = _proxy_command(found, address, port, user) if direct else ""
         hop = self._hop(spec, address, port, user, keys, found.get("identitiesonly") == "yes", None, options, proxy, extra)
-        return name, hop, own
+        return name, hop, str(found.get("proxyjump") or "") if direct else ""
 
     def _hop(
         self, name: str, address: str, port: int, user: str, keys: tuple[str, ...], only: bool, password: Secret | None,
@@ -147,7 +147,9 @@ def _port(value: object, name: str) -> int:
     return int(text)
 
 
-def _expand(command: str, address: str, port: int, user: str) -> str:
-    if command.lower() == "none":
+def _proxy_command(options: Mapping[str, Any], address: str, port: int, user: str) -> str:
+    """The user's own way to that address, "" for TCP; ProxyJump goes before it."""
+    command = str(options.get("proxycommand") or "")
+    if options.get("proxyjump") or command.lower() == "none":
         return ""
     return re.sub(r"%[hpr%]", lambda m: {"%h": address, "%p": str(port), "%r": user, "%%": "%"}[m[0]], command)

@@ -25,7 +25,6 @@ _MATCH_USER = re.compile(r"^\s*match\b.*\buser\b", re.IGNORECASE)
 _PROXY = re.compile(r"^\s*proxycommand\b", re.IGNORECASE)
 _BLOCK = re.compile(r"^\s*(host|match)\b", re.IGNORECASE)
 
-
 # Stands for % in a ProxyCommand until the inventory's port and user are known: paramiko would put the file's own in at once.
 _PERCENT = "\x00"
 
@@ -65,11 +64,11 @@ class UserConfig:
         lines = list(_lines(file, file.parent, 0))
         try:
             self._config.parse(text for _, text in lines)
-            # Each file begins outside of the block that the one before ended with.
-            self._lines += ["Host *", *(text for _, text in lines)]
         except ConfigParseError as error:
             place = next((where for where, text in lines if _breaks(text)), str(file))
             raise Unreachable("config", f"{place}: {error}", _HINT) from None
+        # Each file begins outside of the block that the one before ended with.
+        self._lines += ["Host *", *(text for _, text in lines)]
 
 
 # What paramiko can judge. It takes a Match with any other word for one that fits every host.
